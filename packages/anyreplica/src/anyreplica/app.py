@@ -107,7 +107,7 @@ def create_app(
     attached = [feature(settings) for feature in (*FIRST, *features, *LAST)]
     wraps = [each.wrap_tool for each in attached]
     own_middleware = [each for feature in attached for each in feature.mcp_middleware()]
-    components, adoption = serve_components(mcp, settings, wraps, own_middleware)
+    components, setup = serve_components(mcp, settings, wraps, own_middleware)
     for feature in attached:
         feature.check_server(mcp, components, settings.mcp_replicas)
     _sdk.serve_over_http(mcp)
@@ -119,7 +119,7 @@ def create_app(
             mcp=mcp,
             settings=settings,
             components=components,
-            adoption=adoption,
+            setup=setup,
             catalogue=Catalogue.of(_mounts.local_components(mcp), components.jobs),
             buffer=buffer,
             features=attached,

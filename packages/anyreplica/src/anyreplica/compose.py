@@ -19,8 +19,8 @@ from anyreplica.feature import Parts, Position, PreparedServer, Replica
 from anyreplica.http.access_log import access_lines
 from anyreplica.http.cors import cors
 from anyreplica.http.headers import by_path
-from anyreplica.http.intake import Intake
 from anyreplica.http.paths import mcp_paths
+from anyreplica.http.request_limits import RequestLimits
 from anyreplica.http.responses import StandardOnly, compressed
 from anyreplica.http.trace_context import untraced
 from anyreplica.http.uvicorn.connections import KEY, Connections
@@ -61,9 +61,9 @@ def compose(
     """
     settings, name = server.settings, replica_name(server.settings)
     share, connections = Sharing(settings, server.mcp, name), Connections(settings)
-    limits = Intake(settings, ClientIdentities(settings.trusted_proxies).of)
+    limits = RequestLimits(settings, ClientIdentities(settings.trusted_proxies).of)
     log_notes(server.mcp, settings)
-    endpoint = endpoint_class(settings)(server.adoption, settings, limits)
+    endpoint = endpoint_class(settings)(server.setup, settings, limits)
     replica = Replica(
         settings=settings,
         name=name,
@@ -76,7 +76,7 @@ def compose(
         connections=connections,
         tool_paths=endpoint.tool_paths,
         bus=share.bus,
-        answer=endpoint.answer_fully,
+        answer=endpoint.answer_by_fallback,
         is_trial=is_trial,
     )
     replica.parts.append(_own_parts(share, connections))
@@ -85,8 +85,8 @@ def compose(
     _use_sessions(server, replica, endpoint)
     limits.on_message, limits.on_call = replica.attached("on_message"), replica.attached("on_call")
     limits.limiter = next((parts.limiter for parts in replica.parts if parts.limiter is not None), None)
-    lifecycle.at_drain.extend(replica.attached("on_drain"))
-    lifecycle.at_stop.extend(replica.attached("on_stop"))
+    lifecycle.on_drain.extend(replica.attached("on_drain"))
+    lifecycle.on_stop.extend(replica.attached("on_stop"))
     follow_peers(share.peers, settings, replica.attached("alone"))
     callers = (replica.attached(each) for each in ("tokens", "request_checks", "challenges"))
     authentication = Authentication(settings, *callers)
@@ -111,7 +111,7 @@ def _use_sessions(server: PreparedServer, replica: Replica, endpoint: McpEndpoin
     """Let the endpoint use the sessions that a feature attaches, and choose the store of their state."""
     endpoint.sessions = next((parts.sessions for parts in replica.parts if parts.sessions is not None), None)
     state = None if replica.redis is None else SharedState(replica.redis, server.settings.mcp_name)
-    server.adoption.store_state(state, whole=endpoint.sessions is not None and endpoint.sessions.keeps_state)
+    server.setup.store_state(state, whole=endpoint.sessions is not None and endpoint.sessions.keeps_state)
 
 
 def _lifespan(

@@ -24,14 +24,14 @@ from anyreplica.components.checks import Check
 from anyreplica.components.containment import AsyncFunction
 from anyreplica.components.discovery import Discovered
 from anyreplica.http.access_log import AccessLog, Write
-from anyreplica.http.intake import Intake, Limiter, Observe
 from anyreplica.http.paths import quiet_paths
+from anyreplica.http.request_limits import Limiter, Observe, RequestLimits
 from anyreplica.http.uvicorn.connections import Connections
-from anyreplica.mcp.adoption import Adoption
 from anyreplica.mcp.call import Call
 from anyreplica.mcp.catalogue import Catalogue
 from anyreplica.mcp.handshake_sessions import HandshakeSessions
 from anyreplica.mcp.own_work import OwnMiddleware
+from anyreplica.mcp.server_setup import ServerSetup
 from anyreplica.process.lifecycle import Lifecycle
 from anyreplica.process.log_buffer import LogBuffer
 from anyreplica.settings import Settings
@@ -165,7 +165,7 @@ class Replica:
     redis: "Redis | None"
     peers: Peers
     lifecycle: Lifecycle
-    limits: Intake
+    limits: RequestLimits
     connections: Connections
     tool_paths: Callable[[], Mapping[str, str]]
     bus: SubscriptionBus | None
@@ -277,7 +277,7 @@ class PreparedServer:
     mcp: FastMCP
     settings: Settings
     components: Discovered
-    adoption: Adoption
+    setup: ServerSetup
     catalogue: Catalogue
     buffer: LogBuffer
     features: Sequence[Feature]

@@ -29,8 +29,8 @@ from anyreplica.features.keys.key_ring import KeyRing
 from anyreplica.features.keys.tokens import Tokens
 from anyreplica.features.signatures.verify import Signatures, check_digest
 from anyreplica.http.headers import headers_of
-from anyreplica.http.intake import Admission
 from anyreplica.http.refusal import Refused
+from anyreplica.http.request_limits import HeadCheck
 from anyreplica.http.uvicorn.connections import KEY, Connections
 from anyreplica.http.uvicorn.protocol import HttpProtocol
 from anyreplica.mcp import protocol_version
@@ -118,10 +118,10 @@ async def _app(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 @functools.cache
-def _server() -> tuple[uvicorn.Config, Connections, Admission, Addresses]:
+def _server() -> tuple[uvicorn.Config, Connections, HeadCheck, Addresses]:
     config = uvicorn.Config(_app, log_config=None)
     config.load()
-    return config, Connections(Settings()), Admission((), ()), Addresses(["127.0.0.0/8"])
+    return config, Connections(Settings()), HeadCheck((), ()), Addresses(["127.0.0.0/8"])
 
 
 def _http(data: bytes) -> None:
@@ -185,7 +185,7 @@ def _signature(data: bytes) -> None:
     """Check the headers of a signed call, one per line."""
     call = _SIGNED
     for name, value in zip(_COVERED, data.split(b"\n"), strict=False):
-        call = call.but(name, value.decode("latin-1"))
+        call = call.replace(name, value.decode("latin-1"))
     try:
         _run(_signatures().check(call.scope, call.body))
     except BadSignature as refused:

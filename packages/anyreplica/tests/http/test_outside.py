@@ -13,13 +13,13 @@ def test_a_waiting_request_gives_its_place_away() -> None:
 
     async def run() -> None:
         limit = InFlight(2)
-        limit.enter(None)
-        limit.enter(None)
+        limit.acquire(None)
+        limit.acquire(None)
         with pytest.raises(Refused):
-            limit.enter(None)
+            limit.acquire(None)
         async with limit.outside():
-            limit.enter(None)
-            limit.leave()
+            limit.acquire(None)
+            limit.release()
         with pytest.raises(ValueError, match="failed"):
             async with limit.outside():
                 raise ValueError("failed")
@@ -45,12 +45,12 @@ def test_the_number_of_waiting_requests_is_limited() -> None:
         limit, go = InFlight(3), asyncio.Event()
 
         async def request() -> None:
-            limit.enter(None)
+            limit.acquire(None)
             try:
                 async with limit.outside():
                     await go.wait()
             finally:
-                limit.leave()
+                limit.release()
 
         tasks = [asyncio.ensure_future(request()) for _ in range(10)]
         await asyncio.sleep(0)
@@ -72,12 +72,12 @@ def test_requests_that_return_together_leave_places_for_others() -> None:
 
         async def request() -> None:
             nonlocal most
-            limit.enter(None)
+            limit.acquire(None)
             async with limit.outside(long_seconds=0):
                 await go.wait()
             most = max(most, limit.count)
             await asyncio.sleep(0)  # its work takes one turn of the event loop
-            limit.leave()
+            limit.release()
 
         tasks = [asyncio.ensure_future(request()) for _ in range(100)]
         await asyncio.sleep(0)

@@ -85,7 +85,7 @@ def test_each_caller_has_its_own_bucket() -> None:
 def test_concurrent_calls_are_limited() -> None:
     """A rate limits the calls in flight of a caller."""
     buckets = Buckets(Clock())
-    rate = NO_RATE.but(concurrent=2)
+    rate = NO_RATE.replace(concurrent=2)
     assert [buckets.take("a", rate, 1).granted for _ in range(3)] == [True, True, False]
     buckets.leave("a")
     assert buckets.take("a", rate, 1).granted
@@ -111,7 +111,7 @@ def test_many_callers_use_limited_memory() -> None:
 @given(RATES, st.integers(1, 50))
 def test_the_shares_of_all_replicas_are_the_rate(rate: Rate, replicas: int) -> None:
     """The shares of all replicas add up to the rate, and each share still grants some calls."""
-    share = rate.but(concurrent=3).share(replicas)
+    share = rate.replace(concurrent=3).share(replicas)
     assert share.per_second * replicas == pytest.approx(rate.per_second)
     assert share.burst >= 1
     assert share.concurrent >= 1

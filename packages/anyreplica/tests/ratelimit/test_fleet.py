@@ -76,7 +76,7 @@ def test_replicas_share_the_limit_on_concurrent_calls(redis_server: RedisServer)
     """The limit on calls in flight holds over all replicas, and an ended call frees its place within 2 s."""
 
     async def take(replicas: list[SharedBuckets]) -> None:
-        rate = NO_RATE.but(concurrent=4)
+        rate = NO_RATE.replace(concurrent=4)
         verdicts = await asyncio.gather(*[replicas[n % 3].take("a", rate, 1) for n in range(12)])
         granted = [n % 3 for n, verdict in enumerate(verdicts) if verdict.granted]
         assert len(granted) == 4
@@ -97,7 +97,7 @@ def test_the_calls_of_a_dead_replica_expire(redis_server: RedisServer) -> None:
 
     async def take(replicas: list[SharedBuckets]) -> None:
         dead, alive = replicas
-        rate = NO_RATE.but(concurrent=1)
+        rate = NO_RATE.replace(concurrent=1)
         assert (await dead.take("a", rate, 1)).granted
         assert not (await alive.take("a", rate, 1)).granted
         deadline = asyncio.get_running_loop().time() + 15
@@ -113,7 +113,7 @@ def test_a_long_call_keeps_its_place(redis_server: RedisServer) -> None:
 
     async def take(replicas: list[SharedBuckets]) -> None:
         busy, other = replicas
-        rate = NO_RATE.but(concurrent=1)
+        rate = NO_RATE.replace(concurrent=1)
         async with busy.running():
             assert (await busy.take("a", rate, 1)).granted
             end = asyncio.get_running_loop().time() + 9
@@ -128,7 +128,7 @@ def test_a_cancelled_request_takes_no_place(redis_server: RedisServer) -> None:
     """A request that is cancelled before or after the answer of Redis takes no place."""
 
     async def take(replicas: list[SharedBuckets]) -> None:
-        rate = NO_RATE.but(concurrent=5)
+        rate = NO_RATE.replace(concurrent=5)
         for turns in range(40):
             asked = asyncio.ensure_future(replicas[0].take("a", rate, 1))
             for _ in range(turns):
@@ -147,7 +147,7 @@ def test_each_key_expires(redis_server: RedisServer) -> None:
     """Each key in Redis has an expiry time."""
 
     async def take(replicas: list[SharedBuckets]) -> None:
-        for rate in (Rate(100, 1, 10), NO_RATE.but(concurrent=1), Rate(5, 86400, 10, concurrent=3)):
+        for rate in (Rate(100, 1, 10), NO_RATE.replace(concurrent=1), Rate(5, 86400, 10, concurrent=3)):
             await replicas[0].take(str(rate), rate, 1)
 
     within(take, redis_server, 1)
@@ -169,11 +169,11 @@ def test_without_redis_each_replica_has_its_share(redis_server: RedisServer) -> 
         for replica in replicas:
             verdicts = await asyncio.gather(*[replica.take("a", rate, 1) for _ in range(30)])
             assert sum(verdict.granted for verdict in verdicts) == 10
-            assert replica.alone
+            assert replica.degraded
             assert replica.outages == 1
         redis_server.start()
         deadline = asyncio.get_running_loop().time() + 10
-        while any(replica.alone for replica in replicas):
+        while any(replica.degraded for replica in replicas):
             assert asyncio.get_running_loop().time() < deadline
             await asyncio.sleep(0.05)
         verdicts = await asyncio.gather(*[replicas[n % 3].take("b", rate, 1) for n in range(60)])
@@ -182,7 +182,7 @@ def test_without_redis_each_replica_has_its_share(redis_server: RedisServer) -> 
     within(take, redis_server)
 
 
-@pytest.mark.alone
+@pytest.mark.degraded
 def test_three_replicas_hold_one_rate(tmp_path: Path, redis_server: RedisServer) -> None:
     """With a limit of 100/s, three replicas serve 100 of 300 calls per second over 10 s, within 5 %."""
     keys = tmp_path / "keys"

@@ -15,7 +15,7 @@ from redis.asyncio import Redis
 from anyreplica.features.sessions.answers import Answers, Given, LocalAnswers, RedisAnswers, SessionEnded
 from anyreplica.features.sessions.client_requests import ClientRequests
 from anyreplica.features.sessions.session import Session
-from anyreplica.shared.wakeups import RedisWakeups
+from anyreplica.shared.notifier import RedisNotifier
 from tests.replicas import RedisServer
 
 pytestmark = [pytest.mark.anyio, pytest.mark.needs("redis")]
@@ -31,9 +31,9 @@ async def two_replicas(url: str, **options: float) -> AsyncIterator[list[RedisAn
         replicas = []
         for _ in range(2):
             client = await stack.enter_async_context(Redis.from_url(url))
-            wakeups = RedisWakeups(client, "test:wakeups")
-            await stack.enter_async_context(wakeups.running())
-            replicas.append(RedisAnswers(client, "test", wakeups, **options))
+            notifier = RedisNotifier(client, "test:wakeups")
+            await stack.enter_async_context(notifier.running())
+            replicas.append(RedisAnswers(client, "test", notifier, **options))
         yield replicas
 
 
@@ -119,7 +119,7 @@ async def test_an_answer_wakes_the_call(redis: RedisServer) -> None:
 async def test_a_lost_wakeup_loses_no_answer(redis: RedisServer) -> None:
     """A call whose replica hears no wake-ups finds the answer at its next look."""
     async with two_replicas(redis.url) as (_, other), Redis.from_url(redis.url) as client:
-        deaf = RedisAnswers(client, "test", RedisWakeups(client, "test:nothing"), look_seconds=0.1)
+        deaf = RedisAnswers(client, "test", RedisNotifier(client, "test:nothing"), look_seconds=0.1)
         async with deaf.waiting("unheard", "mine", 20) as wait:
             waiting = asyncio.ensure_future(wait(1000))
             await asyncio.sleep(0)

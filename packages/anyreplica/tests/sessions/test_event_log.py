@@ -11,10 +11,10 @@ from redis.asyncio import Redis
 
 from anyreplica.features.sessions import call_events
 from anyreplica.features.sessions.call_events import CallEvents
-from anyreplica.features.sessions.event_log import EventLog, TakenCall
+from anyreplica.features.sessions.event_log import AdoptedCall, EventLog
 from anyreplica.features.sessions.open_round import OpenRound
 from anyreplica.features.sessions.session import Session
-from anyreplica.shared.wakeups import RedisWakeups
+from anyreplica.shared.notifier import RedisNotifier
 from tests.replicas import RedisServer
 
 pytestmark = [pytest.mark.anyio, pytest.mark.needs("redis")]
@@ -49,13 +49,13 @@ async def replicas(url: str, count: int = 2, **times: float) -> AsyncIterator[li
         logs = []
         for _ in range(count):
             client = await stack.enter_async_context(Redis.from_url(url))
-            wakeups = RedisWakeups(client, "test:wakeups")
-            await stack.enter_async_context(wakeups.running())
-            logs.append(EventLog(client, "test", wakeups, 60, KEYS, MOST, **times))
+            notifier = RedisNotifier(client, "test:wakeups")
+            await stack.enter_async_context(notifier.running())
+            logs.append(EventLog(client, "test", notifier, 60, KEYS, MOST, **times))
         yield logs
 
 
-async def resumed(log: EventLog, event: str, taken: list[TakenCall], most: int = 1) -> list[bytes]:
+async def resumed(log: EventLog, event: str, taken: list[AdoptedCall], most: int = 1) -> list[bytes]:
     """Resume a call, and return the first messages with data."""
     found: list[bytes] = []
     async with contextlib.aclosing(log.resume(MINE, event, "caller", taken.append)) as events:
@@ -87,7 +87,7 @@ async def test_a_take_over_whose_reply_was_lost_is_repeated(
     async with replicas(redis.url, look_seconds=0.05) as (lost, other):
         call = await given_up(lost)
         monkeypatch.setattr(other.store, "take_over", losing_first_reply(other.store.take_over))
-        taken: list[TakenCall] = []
+        taken: list[AdoptedCall] = []
         assert await asyncio.wait_for(resumed(other, call.first_id, taken), 30) == []
         assert (taken[0].identity, taken[0].round) == (7, ROUND)
         assert other.taken == 1
@@ -98,7 +98,7 @@ async def test_two_readers_take_over_a_call_once(redis: RedisServer) -> None:
     async with replicas(redis.url, look_seconds=0.05) as (lost, other):
         for _ in range(20):
             call = await given_up(lost)
-            taken: list[TakenCall] = []
+            taken: list[AdoptedCall] = []
             readers = [resumed(other, call.first_id, taken) for _ in range(4)]
             await asyncio.wait_for(asyncio.gather(*readers), 30)
             assert len(taken) == 1
@@ -118,7 +118,7 @@ async def test_a_client_that_leaves_does_not_interrupt_a_take_over(
             return await take_over(*args)
 
         monkeypatch.setattr(other.store, "take_over", slow)
-        taken: list[TakenCall] = []
+        taken: list[AdoptedCall] = []
         resuming = asyncio.ensure_future(resumed(other, call.first_id, taken))
         await asyncio.wait_for(taking.wait(), 30)
         resuming.cancel()
@@ -131,7 +131,7 @@ async def test_a_client_that_leaves_does_not_interrupt_a_take_over(
 
 async def test_a_result_waits_for_redis(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """The result of a call without a connection is written when Redis is back, even after a long outage."""
-    monkeypatch.setattr(call_events, "persistently", lambda attempt, *_: attempt())
+    monkeypatch.setattr(call_events, "retry_for", lambda attempt, *_: attempt())
     async with replicas(redis.url, 1) as (log,):
         call = await begun(log)
         append = log.store.append
@@ -199,7 +199,7 @@ async def test_a_lost_connection_is_noted_when_redis_is_back(
     redis: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If Redis is away while a client loses its connection, the client still has time to resume the call."""
-    monkeypatch.setattr(call_events, "persistently", lambda attempt, *_: attempt())
+    monkeypatch.setattr(call_events, "retry_for", lambda attempt, *_: attempt())
     async with replicas(redis.url, 1) as (log,):
         call = await begun(log)
         follow = log.store.follow
@@ -230,13 +230,13 @@ async def test_a_call_with_a_client_asks_redis_seldom(redis: RedisServer, monkey
 
 async def test_a_round_that_could_not_be_noted_is_given_up(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """If Redis was away when a call began to wait, another replica still gets the round when this one drains."""
-    monkeypatch.setattr(call_events, "persistently", lambda attempt, *_: attempt())
+    monkeypatch.setattr(call_events, "retry_for", lambda attempt, *_: attempt())
     async with replicas(redis.url) as (draining, other):
         call = await begun(draining)
         monkeypatch.setattr(draining.store, "wait_in_round", unreachable)
         assert await call.wait_in_round(ROUND)
         assert await call.give_up()
-        taken: list[TakenCall] = []
+        taken: list[AdoptedCall] = []
         assert await asyncio.wait_for(resumed(other, call.first_id, taken), 30) == []
         assert taken[0].round == ROUND
 

@@ -15,7 +15,7 @@ from anyreplica.features.sessions.waiting_calls import WaitingCall, WaitingCalls
 from anyreplica.http.in_flight import InFlight, Memory
 from anyreplica.http.shares import Shares
 from anyreplica.mcp.client_channel import ClientRequestError
-from anyreplica.shared.wakeups import Wakeups
+from anyreplica.shared.notifier import Notifier
 
 pytestmark = pytest.mark.anyio
 
@@ -87,7 +87,7 @@ def test_entries_expire(steps: list[tuple[str, str, int]]) -> None:
 
 async def test_a_call_does_not_wait_for_abandoned_calls() -> None:
     """The begin of a call takes as long with 50,000 abandoned calls as with none."""
-    store, times = LocalEvents(60, Wakeups()), []
+    store, times = LocalEvents(60, Notifier()), []
     for first in range(0, 51_000, 1000):
         began = time.process_time()
         for number in range(first, first + 1000):
@@ -98,7 +98,7 @@ async def test_a_call_does_not_wait_for_abandoned_calls() -> None:
 
 async def test_the_store_in_memory_drops_the_oldest_events() -> None:
     """The numbers of events stay, and a reader sees how many events were dropped."""
-    store, each = LocalEvents(60, Wakeups()), 100 + EVENT_BYTES
+    store, each = LocalEvents(60, Notifier()), 100 + EVENT_BYTES
     await store.begin("a", "mine", "owner", "7")
     for number in range(1, 6):
         written = await store.append("a", "owner", b"%d" % number * 100, "", 3 * each, last=False, delivered=False)
@@ -137,8 +137,8 @@ def test_a_call_that_does_not_wait_holds_memory_of_requests() -> None:
     """Whatever a call does and however it ends, all its counts are given back."""
     in_flight, memory = InFlight(10), Memory(MOST)
     every = WaitingCalls(in_flight, memory, 10)
-    in_flight.enter(None)
-    memory.take(50_000)
+    in_flight.acquire(None)
+    memory.acquire(50_000)
     call = WaitingCall(every, "one", {"name": "greet"}, 50_000)
     assert isinstance(call.pauses, Pauses)
     with call.waiting(beyond=False), call.waiting(beyond=False):

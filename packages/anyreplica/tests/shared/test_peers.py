@@ -106,7 +106,7 @@ def counts_after(looks: list[int | None], planned: int = 1) -> list[tuple[int, b
         known = Peers(planned, look)
         for _ in looks:
             await known._count(looks=2)
-            found.append((known.count, known.alone))
+            found.append((known.count, known.is_single))
 
     asyncio.run(go())
     return found

@@ -10,7 +10,7 @@ import pytest
 from redis.exceptions import ConnectionError, TimeoutError  # noqa: A004
 
 from anyreplica.settings import Settings
-from anyreplica.shared.lost_redis import patiently, persistently, raising_os_errors
+from anyreplica.shared.lost_redis import retry_for, retry_forever, translate_redis_errors
 from anyreplica.shared.redis import connect
 from tests.replicas import RedisServer
 
@@ -100,7 +100,7 @@ async def test_patient_commands_outlast_a_stop(redis_server: RedisServer, client
     """A patient command waits for a Redis that is stopped for 2 s, while quick commands fail at once."""
 
     async def add(client: Any) -> int:
-        with raising_os_errors():
+        with translate_redis_errors():
             return int(await client.incr("count"))
 
     async with asyncio.timeout(60):
@@ -108,7 +108,7 @@ async def test_patient_commands_outlast_a_stop(redis_server: RedisServer, client
         redis_server.hang()
         try:
             # More than there are connections, and more than quick commands may use.
-            patient = [asyncio.ensure_future(persistently(lambda: add(client))) for _ in range(100)]
+            patient = [asyncio.ensure_future(retry_for(lambda: add(client))) for _ in range(100)]
             with pytest.raises(TimeoutError):
                 await client.ping()
             with pytest.raises(ConnectionError, match="no answer"):
@@ -126,10 +126,10 @@ async def test_patience_ends(redis_server: RedisServer, client: Any) -> None:
         await client.ping()
         redis_server.hang()
         try:
-            tries = (persistently(client.ping, 0.5) for _ in range(200))
+            tries = (retry_for(client.ping, 0.5) for _ in range(200))
             ended = await asyncio.gather(*tries, return_exceptions=True)
         finally:
             redis_server.go_on()
         assert {type(each) for each in ended} == {OSError}
         assert "no answer within 0.5 s" in str(ended[0])
-        assert len(await asyncio.gather(*(patiently(client.ping()) for _ in range(200)))) == 200
+        assert len(await asyncio.gather(*(retry_forever(client.ping()) for _ in range(200)))) == 200

@@ -73,7 +73,7 @@ class Call:
         added = tuple((name.replace("_", "-"), value) for name, value in headers.items())
         return replace(self, headers=self.headers + added)
 
-    def but(self, name: str, value: str | None) -> "Call":
+    def replace(self, name: str, value: str | None) -> "Call":
         """Return a copy with another value of a header, or without the header."""
         rest = tuple(header for header in self.headers if header[0] != name)
         return replace(self, headers=rest if value is None else (*rest, (name, value)))

@@ -69,7 +69,7 @@ def test_the_private_key_makes_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "changed", [replace(MESSAGE, path="/fo"), replace(MESSAGE, method="GET"), MESSAGE.but("date", "today")]
+    "changed", [replace(MESSAGE, path="/fo"), replace(MESSAGE, method="GET"), MESSAGE.replace("date", "today")]
 )
 def test_a_change_makes_it_wrong(changed: Call) -> None:
     """A change of any covered part makes the signature invalid."""

@@ -19,9 +19,9 @@ from anyreplica.cli.run import serve
 from anyreplica.features.metrics.page import metrics_route
 from anyreplica.http.uvicorn.connections import KEY, Connections
 from anyreplica.process import logs
+from anyreplica.process.background_task import background_task
 from anyreplica.process.exit_codes import EXIT_REFUSED
 from anyreplica.process.lifecycle import Lifecycle
-from anyreplica.process.meanwhile import meanwhile
 from anyreplica.process.replica import process_lifespan, replica_name
 from anyreplica.process.start import StartReport
 from anyreplica.routes.health import health_routes
@@ -99,7 +99,7 @@ def _app(settings: Settings, docker: DockerApi, *, dry_run: bool) -> ASGIApp:
     async def lifespan(_: Starlette) -> AsyncIterator[dict[str, Connections]]:
         async with metrics_client(settings.metrics_token) as replicas:
             autoscaler = Autoscaler(docker, replicas.read, metrics, dry_run=dry_run)
-            async with process_lifespan(settings, lifecycle), meanwhile(_look(autoscaler)):
+            async with process_lifespan(settings, lifecycle), background_task(_look(autoscaler)):
                 yield {KEY: Connections(settings)}
             await docker.close()
 

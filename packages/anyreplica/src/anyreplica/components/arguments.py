@@ -37,7 +37,7 @@ def check(tool: FunctionTool, arguments: Mapping[str, Any]) -> None:
     try:
         _validator(without_injected_parameters(tool.fn, run_in_thread=tool.run_in_thread))(arguments)
     except ValidationError as error:
-        raise InvalidArguments(problems.told(error)) from None
+        raise InvalidArguments(problems.describe_validation_error(error)) from None
 
 
 def with_known(error: InvalidArguments, arguments: Mapping[str, Any], known: Iterable[str]) -> InvalidArguments:
@@ -62,14 +62,14 @@ def check_model(tool: Tool, arguments: Mapping[str, Any]) -> None:
     try:
         _model_validator(tool.fn_metadata.arg_model)(tool.fn_metadata.pre_parse_json(dict(arguments)))
     except ValidationError as error:
-        raise InvalidArguments(problems.told(error)) from None
+        raise InvalidArguments(problems.describe_validation_error(error)) from None
 
 
 def shortened(error: InvalidArguments) -> InvalidArguments:
     """Return FastMCP's error, or a new error with the first ten problems if FastMCP's error has more."""
     cause = error.__cause__
     if isinstance(cause, ValidationError) and not problems.is_short(cause):
-        return InvalidArguments(problems.told(cause))
+        return InvalidArguments(problems.describe_validation_error(cause))
     return error
 
 

@@ -103,7 +103,7 @@ def out_of_time(kind: str, name: str, seconds: float) -> FastMCPError:
 
 
 async def _give(outcome: Outcome) -> Any:
-    return outcome.give()
+    return outcome.unwrap()
 
 
 async def bounded(call: Awaitable[T], kind: str, name: str, seconds: float) -> T:

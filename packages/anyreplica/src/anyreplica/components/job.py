@@ -143,7 +143,7 @@ class Job:
             return self._validated(arguments)
         except ValidationError as error:
             known = self.schema.get("properties", {})
-            raise ValueError(problems.with_known(problems.told(error), arguments, known)) from None
+            raise ValueError(problems.with_known(problems.describe_validation_error(error), arguments, known)) from None
 
     def run(self, arguments: Mapping[str, Any], progress: Progress) -> Awaitable[Any]:
         """Call the function with arguments that `check` returned."""

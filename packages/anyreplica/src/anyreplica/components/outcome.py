@@ -33,7 +33,7 @@ class Outcome:
     error: BaseException | None = None
     logged: bool = False
 
-    def give(self) -> Any:
+    def unwrap(self) -> Any:
         """Return the value, or raise the exception."""
         if self.error is not None:
             raise self.error
@@ -44,16 +44,16 @@ class Outcome:
 class Handover:
     """The outcomes that the fast path hands over to the FastMCP path.
 
-    `body` is the outcome of the tool's body. `around` is the outcome of the body and all registered middleware around
-    it. If both are None, the FastMCP path runs the whole call.
+    `after_body` is the outcome of the tool's body. `after_middleware` is the outcome of the body and all registered
+    middleware around it. If both are None, the FastMCP path runs the whole call.
     """
 
-    body: Outcome | None = None
-    around: Outcome | None = None
+    after_body: Outcome | None = None
+    after_middleware: Outcome | None = None
 
     def forget_frames(self) -> None:
         """Release the frames of the errors after the call was answered."""
-        for outcome in filter(None, (self.body, self.around)):
+        for outcome in filter(None, (self.after_body, self.after_middleware)):
             forget_frames(outcome.error)
 
 
@@ -74,10 +74,10 @@ def forget_frames(error: BaseException | None) -> None:
 
 
 BODY_OUTCOME: ContextVar[Outcome | None] = ContextVar("body_outcome", default=None)
-"""`Handover.body` of the current call."""
+"""`Handover.after_body` of the current call."""
 
 CALL_OUTCOME: ContextVar[Outcome | None] = ContextVar("call_outcome", default=None)
-"""`Handover.around` of the current call."""
+"""`Handover.after_middleware` of the current call."""
 
 
 class InterceptedTool(Tool):
@@ -123,7 +123,7 @@ class PlannedTool(FunctionTool):
                 known = self.parameters.get("properties", {})
                 raise arguments_.with_known(error, arguments, known) from error.__cause__
         BODY_OUTCOME.set(None)  # for this call only: if the tool calls another tool, that tool must run
-        return self.convert(outcome.give())
+        return self.convert(outcome.unwrap())
 
     def convert_result(self, raw_value: Any) -> ToolResult:
         """Convert a returned value to a tool result.

@@ -44,7 +44,7 @@ def with_known(text: str, arguments: Iterable[str], known: Iterable[str]) -> str
     return f"{text}\nKnown arguments: {', '.join(names)}" if names else f"{text}\nThere are no arguments"
 
 
-def told(error: ValidationError, whole: str = "arguments") -> str:
+def describe_validation_error(error: ValidationError, whole: str = "arguments") -> str:
     """Return a text with the first ten problems and the number of all problems.
 
     Args:

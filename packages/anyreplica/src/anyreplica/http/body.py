@@ -69,7 +69,7 @@ class Body:
         """
         counts = declared is None or not declared.isdigit() or int(declared) > _SMALL
         if counts:
-            self.in_flight.arrive()
+            self.in_flight.reserve_upload()
         parts: list[bytes] = []
         size = 0
         try:
@@ -81,7 +81,7 @@ class Body:
                     if size + len(part) > self.most:
                         raise self._too_large()
                     if counts:
-                        self.memory.take(len(part))
+                        self.memory.acquire(len(part))
                     parts.append(part)
                     size += len(part)
                     if not message.get("more_body", False):
@@ -97,8 +97,8 @@ class Body:
             raise Refused(408, text, headers={"Connection": "close"}) from None
         finally:
             if counts:
-                self.memory.give(size)
-                self.in_flight.arrived()
+                self.memory.release(size)
+                self.in_flight.release_upload()
 
     def _too_large(self) -> Refused:
         # The rest of the body may still arrive, so this connection cannot carry another request.

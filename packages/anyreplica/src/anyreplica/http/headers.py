@@ -63,8 +63,8 @@ def by_path(exact: Mapping[str, ASGIApp], others: ASGIApp) -> ASGIApp:
     return answer
 
 
-def deciding(scope: Scope, headers: Headers) -> Hashable:
-    """Return the parts of a request head that decide whether `Admission` accepts the request."""
+def head_cache_key(scope: Scope, headers: Headers) -> Hashable:
+    """Return the parts of a request head that decide whether `HeadCheck` accepts the request."""
     get = headers.get
     said = get(b"host"), get(b"origin"), get(b"content-type"), get(b"accept")
     return said, scope["method"], scope["scheme"], tuple(scope["server"] or ())  # some ASGI servers use a list

@@ -32,18 +32,18 @@ class InFlight:
         self._arriving = 0
         self._outside = 0
 
-    def enter(self, identity: int | str | None) -> None:
-        """Count one more request. Call `leave` after it. Raise `Refused` (503) at the limit."""
+    def acquire(self, identity: int | str | None) -> None:
+        """Count one more request. Call `release` after it. Raise `Refused` (503) at the limit."""
         if self.count >= self.most:
             text = f"Server busy: {self.most} {self._limit}; retry later."
             raise Refused(503, text, code=UNAVAILABLE, identity=identity, headers={"Retry-After": "1"})
         self.count += 1
 
-    def leave(self) -> None:
+    def release(self) -> None:
         self.count -= 1
 
-    def arrive(self) -> None:
-        """Count a request with a body that arrives in parts. Call `arrived` after the last part.
+    def reserve_upload(self) -> None:
+        """Count a request with a body that arrives in parts. Call `release_upload` after the last part.
 
         Raise `Refused` (503) at the limit. Such requests may use at most half of `most`, so that slow senders do not
         block other clients.
@@ -51,12 +51,12 @@ class InFlight:
         if self._arriving >= max(1, self.most // 2):
             text = f"Server busy: {self._arriving} request bodies are arriving (half of MAX_IN_FLIGHT); retry later."
             raise Refused(503, text, code=UNAVAILABLE, headers={"Retry-After": "1"})
-        self.enter(None)
+        self.acquire(None)
         self._arriving += 1
 
-    def arrived(self) -> None:
+    def release_upload(self) -> None:
         self._arriving -= 1
-        self.leave()
+        self.release()
 
     @asynccontextmanager
     async def outside(self, long_seconds: float = _LONG_SECONDS) -> AsyncIterator[None]:
@@ -100,8 +100,8 @@ class Memory:
         self.most = most
         self.held = 0
 
-    def take(self, size: int, identity: int | str | None = None) -> None:
-        """Count bytes. Call `give` when they are free.
+    def acquire(self, size: int, identity: int | str | None = None) -> None:
+        """Count bytes. Call `release` when they are free.
 
         Raise `Refused` (503) if all requests together would need more than `most`.
         """
@@ -112,5 +112,5 @@ class Memory:
             raise Refused(503, text, code=UNAVAILABLE, identity=identity, headers=headers)
         self.held += size
 
-    def give(self, size: int) -> None:
+    def release(self, size: int) -> None:
         self.held -= size

@@ -51,13 +51,13 @@ class CallerPlaces:
         self.shares = Shares(share, share)
         self._limit = limit
 
-    def enter(self, caller: str, identity: int | str | None = None) -> None:
-        """Count one more for a caller. Call `leave` after it. Raise `Refused` (503) beyond the share."""
+    def acquire(self, caller: str, identity: int | str | None = None) -> None:
+        """Count one more for a caller. Call `release` after it. Raise `Refused` (503) beyond the share."""
         share = self.shares.share
         if self.shares.used_by(caller) >= share:
             text = f"Server busy: you have {share} {self._limit}; retry when one of them ends."
             raise Refused(503, text, code=UNAVAILABLE, identity=identity, headers={"Retry-After": "1"})
         self.shares.add(caller, 1)
 
-    def leave(self, caller: str) -> None:
+    def release(self, caller: str) -> None:
         self.shares.add(caller, -1)

@@ -9,7 +9,7 @@ from fastmcp import FastMCP
 from fastmcp.exceptions import ToolError
 from fastmcp.server.server import StateValue
 
-from anyreplica.shared.lost_redis import raising_os_errors
+from anyreplica.shared.lost_redis import translate_redis_errors
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -66,7 +66,7 @@ class SharedState:
 @contextmanager
 def _reachable() -> Iterator[None]:
     try:
-        with raising_os_errors():
+        with translate_redis_errors():
             yield
     except OSError:
         text = "The state of the session cannot be used now, because Redis cannot be reached; retry later."

@@ -17,7 +17,7 @@ from anyreplica.mcp.plan import DirectPlan, Plan
 CallTool = Callable[[MiddlewareContext[Any]], Awaitable[Any]]
 
 
-async def call_around(
+async def run_middleware(
     call: Call, plan: Plan | DirectPlan, context: MiddlewareContext[Any], body: CallTool
 ) -> bytes | Handover:
     """Call a tool through the registered middleware, and return the response; or hand an unusual outcome over.
@@ -31,22 +31,22 @@ async def call_around(
     try:
         result = await step(context)
     except BaseException as error:  # noqa: BLE001  # even a SystemExit must end this call only
-        return Handover(around=Outcome(error=error))
+        return Handover(after_middleware=Outcome(error=error))
     if type(result) is not ToolResult or result.is_error:
-        return Handover(around=Outcome(result))
+        return Handover(after_middleware=Outcome(result))
     try:
         return plan.templates.write(call.request.id, call.version, result)
     except Exception:  # noqa: BLE001  # the FastMCP path reports what is wrong with the result
-        return Handover(around=Outcome(result))
+        return Handover(after_middleware=Outcome(result))
 
 
-def reply_to(call: Call, reply: bytes | Handover, full: FastMcpPath) -> Awaitable[None]:
+def reply_to(call: Call, reply: bytes | Handover, fallback: FastMcpPath) -> Awaitable[None]:
     """Send the response, or let the FastMCP path write it."""
-    return call.reply.finish(200, reply) if isinstance(reply, bytes) else full.answer(call, reply)
+    return call.reply.finish(200, reply) if isinstance(reply, bytes) else fallback.answer(call, reply)
 
 
 async def wait_for(
-    call: Call, task: asyncio.Task[bytes | Handover], tool: str, seconds: float, full: FastMcpPath
+    call: Call, task: asyncio.Task[bytes | Handover], tool: str, seconds: float, fallback: FastMcpPath
 ) -> None:
     """Wait for the task of a call, at most for its time limit, and reply."""
     try:
@@ -54,5 +54,5 @@ async def wait_for(
         reply = task.result()
     except TimeoutError:
         error = out_of_time("tool", tool, seconds)
-        reply = Handover(around=Outcome(error=error, logged=True))
-    await reply_to(call, reply, full)
+        reply = Handover(after_middleware=Outcome(error=error, logged=True))
+    await reply_to(call, reply, fallback)

@@ -70,7 +70,7 @@ async def noted_in_span(handed: Handover, result: Awaitable[dict[str, Any]]) -> 
         result: FastMCP's result of the call. Its exceptions are raised unchanged.
     """
     span = get_current_span()
-    known = next((each.error for each in (handed.body, handed.around) if each is not None), None)
+    known = next((each.error for each in (handed.after_body, handed.after_middleware) if each is not None), None)
     if isinstance(known, Exception):
         record_span_exception(span, known)
     try:

@@ -18,15 +18,15 @@ from anyreplica.components.not_found import answer_not_found
 from anyreplica.components.prepare import WrapTool
 from anyreplica.mcp import _mounts, _sdk, request_state
 from anyreplica.mcp._sdk_server import SdkServer
-from anyreplica.mcp.adoption import Adoption
 from anyreplica.mcp.catalogue import name_of
 from anyreplica.mcp.own_work import OwnMiddleware
 from anyreplica.mcp.sdk_components import asking, serve_sdk_server
+from anyreplica.mcp.server_setup import ServerSetup
 from anyreplica.settings import Settings
 from anyreplica.settings.errors import StartupError
 
 
-def refuse_unserved(mcp: FastMCP, parts: Iterable[tuple[str, object]]) -> None:
+def check_every_part_is_served(mcp: FastMCP, parts: Iterable[tuple[str, object]]) -> None:
     """Check that the server uses every part of a FastMCP server that discovery found, and every file it reads.
 
     Args:
@@ -50,7 +50,7 @@ def refuse_unserved(mcp: FastMCP, parts: Iterable[tuple[str, object]]) -> None:
 
 def serve_components(
     mcp: FastMCP, settings: Settings, wraps: Sequence[WrapTool], middleware: Sequence[OwnMiddleware] = ()
-) -> tuple[Discovered, Adoption]:
+) -> tuple[Discovered, ServerSetup]:
     """Adopt a server, add the components of the packs in `MCP_COMPONENTS` to it, and limit the time of all calls.
 
     Args:
@@ -64,7 +64,7 @@ def serve_components(
         return serve_sdk_server(mcp, settings)
     discovered = discover(settings, wraps)
     found = discovered.components
-    adoption = Adoption(
+    setup = ServerSetup(
         mcp,
         discovered.preparation.prepare,
         shows_errors=settings.debug_errors,
@@ -76,7 +76,7 @@ def serve_components(
     lists = [each for each in mcp.middleware if isinstance(each, DereferenceRefsMiddleware)]
     mcp.middleware[:] = [
         *middleware,
-        CallLimits(settings.call_timeout_seconds, adoption.timeouts),
+        CallLimits(settings.call_timeout_seconds, setup.timeouts),
         *(each for each in mcp.middleware if each not in lists),
         *discovered.middleware,
         *([Visibility()] if settings.api_keys_file else []),
@@ -87,17 +87,17 @@ def serve_components(
         for item in found:
             _add(mcp, item)
     try:
-        adoption.adopt()
+        setup.apply()
     except ValueError as error:
         raise StartupError(" ".join(str(error).split())) from error
-    refuse_unserved(mcp, discovered.parts)
+    check_every_part_is_served(mcp, discovered.parts)
     if (suggest := discovered.completion) is not None:
 
         async def in_time(*arguments: Any) -> Any:
             return await bounded(suggest(*arguments), "prompt", "completion", settings.call_timeout_seconds)
 
         mcp.add_completion_handler(in_time)
-    return discovered, adoption
+    return discovered, setup
 
 
 def cannot_ask(mcp: FastMCP, settings: Settings) -> str:

@@ -22,7 +22,7 @@ from anyreplica.components.deadline import END
 from anyreplica.components.outcome import Handover
 from anyreplica.http.access_log import PATH_TAKEN
 from anyreplica.mcp._sdk import Binding, selected_version
-from anyreplica.mcp.around import call_around, reply_to, wait_for
+from anyreplica.mcp.around import reply_to, run_middleware, wait_for
 from anyreplica.mcp.call import Call
 from anyreplica.mcp.fastmcp_path import HANDSHAKE_FULL, STATELESS_FULL, FastMcpPath
 from anyreplica.mcp.plan import DirectPlan
@@ -30,11 +30,11 @@ from anyreplica.process import eager_task
 
 
 class DirectPath:
-    """The path for tools with a direct plan. `full` is the FastMCP path, which takes over unusual outcomes."""
+    """The path for tools with a direct plan. `fallback` is the FastMCP path, which takes over unusual outcomes."""
 
-    def __init__(self, mcp: FastMCP, state: Any, full: FastMcpPath) -> None:
+    def __init__(self, mcp: FastMCP, state: Any, fallback: FastMcpPath) -> None:
         self.mcp = mcp
-        self.full = full
+        self.fallback = fallback
         self.binding = Binding(mcp, state, mcp)
 
     def answer(self, call: Call, plan: DirectPlan) -> Awaitable[None]:
@@ -44,8 +44,8 @@ class DirectPath:
             return self._open_and_answer(call, plan)
         task = eager_task.start(self._call(call, plan), loop=asyncio.get_running_loop())
         if task.done():
-            return reply_to(call, task.result(), self.full)
-        return wait_for(call, task, plan.name, plan.seconds, self.full)
+            return reply_to(call, task.result(), self.fallback)
+        return wait_for(call, task, plan.name, plan.seconds, self.fallback)
 
     async def _open_and_answer(self, call: Call, plan: DirectPlan) -> None:
         await call.channel.open(call)
@@ -69,7 +69,7 @@ class DirectPath:
         )
         spec = VersionSpec(eq=version) if version else None
         with suppress_fastmcp_telemetry():  # this path is only taken while tracing is off
-            return await call_around(call, plan, context, partial(self._body, spec))
+            return await run_middleware(call, plan, context, partial(self._body, spec))
 
     async def _body(self, version: VersionSpec | None, context: MiddlewareContext[Any]) -> ToolResult:
         message = context.message

@@ -13,14 +13,13 @@ from starlette.types import Receive, Scope, Send
 
 from anyreplica.http.access_log import CALLED, LONGEST
 from anyreplica.http.event_stream import PING_SECONDS
-from anyreplica.http.headers import Headers, deciding, headers_of
-from anyreplica.http.intake import Intake
+from anyreplica.http.headers import Headers, head_cache_key, headers_of
 from anyreplica.http.refusal import ClientGone, Refused, send_refusal
+from anyreplica.http.request_limits import RequestLimits
 from anyreplica.http.responses import send_response
 from anyreplica.http.trace_context import untraced
 from anyreplica.mcp import _sdk, _shared_dependencies
 from anyreplica.mcp._sdk_server import SdkServer
-from anyreplica.mcp.adoption import Adoption
 from anyreplica.mcp.call import Call
 from anyreplica.mcp.client_channel import OFF
 from anyreplica.mcp.handshake_sessions import HandshakeSessions
@@ -34,7 +33,8 @@ from anyreplica.mcp.protocol_version import (
     unexpected_response,
 )
 from anyreplica.mcp.reply import Reply
-from anyreplica.process.meanwhile import meanwhile
+from anyreplica.mcp.server_setup import ServerSetup
+from anyreplica.process.background_task import background_task
 from anyreplica.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -53,37 +53,37 @@ class McpEndpoint:
 
     def __init__(
         self,
-        adoption: Adoption,
+        setup: ServerSetup,
         settings: Settings,
-        intake: Intake,
+        limits: RequestLimits,
     ) -> None:
-        self.mcp = adoption.mcp
-        self.adoption = adoption
+        self.mcp = setup.mcp
+        self.setup = setup
         self.sessions: HandshakeSessions | None = None
         """The sessions of clients; None: each request stands alone. It is set before the first request."""
         self.seconds = settings.call_timeout_seconds
         self.first_event_seconds = settings.first_event_seconds
-        self.intake = intake
+        self.limits = limits
         self.streams = settings.json_response != "true"
         """Whether a reply may become an event stream, if the client accepts one."""
         self.always_streams = settings.json_response == "false"
         """Whether a reply of the handshake protocol must be an event stream, if the client accepts one."""
-        forget_sessions(adoption.mcp)
+        forget_sessions(setup.mcp)
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
         """Open FastMCP's lifespan and plan the tools; the endpoint answers requests inside the `async with` block."""
         async with _shared_dependencies.lifespan(self.mcp) as state:
             keeps_state = self.sessions is not None and self.sessions.keeps_state
-            self.paths = CallPaths(self.adoption, state, self.seconds, keeps_state=keeps_state)
+            self.paths = CallPaths(self.setup, state, self.seconds, keeps_state=keeps_state)
             with untraced():
                 await self.paths.plan()
-            async with meanwhile(self.paths.keep_planning()):
+            async with background_task(self.paths.keep_planning()):
                 yield
 
-    def answer_fully(self, call: Call) -> Awaitable[None]:
+    def answer_by_fallback(self, call: Call) -> Awaitable[None]:
         """Answer a call on the FastMCP path."""
-        return self.paths.full.answer(call)
+        return self.paths.fallback.answer(call)
 
     def tool_paths(self) -> Mapping[str, str]:
         """Return the path of each tool. A path other than the plain fast path includes its reason or condition."""
@@ -100,36 +100,36 @@ class McpEndpoint:
         call = None
         try:
             headers = headers_of(scope)
-            intake = self.intake
-            takes_stream = intake.admission.known.get(deciding(scope, headers))
+            limits = self.limits
+            takes_stream = limits.heads.accepted.get(head_cache_key(scope, headers))
             if takes_stream is None:
-                takes_stream = await intake.admission.check(scope, receive)
+                takes_stream = await limits.heads.check(scope, receive)
             # No variable refers to the body, because a body may be large.
-            message = parse(await intake.body.read(receive, headers.get(b"content-length")))
-            for observe in intake.on_message:
+            message = parse(await limits.body.read(receive, headers.get(b"content-length")))
+            for observe in limits.on_message:
                 observe(scope, message.params)
             if isinstance(message, Request):
                 call = self._call(message, takes_stream, headers, scope, receive, send)
             elif isinstance(message, Response) and self.sessions is not None:
                 await self.sessions.receive_response(message, headers, scope, send)
                 return
-            place = intake.in_flight
-            leave = None
+            slot = limits.in_flight
+            release = None
             listens = message.method == _LISTEN
-            if listens or message.memory or intake.limiter is not None or place.count >= place.most:
-                leave = await intake.count(scope, called_tool(message), message.id, message.memory, listens=listens)
-            else:  # the same as `Intake.enter`, but faster, for the most frequent case
-                place.count += 1
+            if listens or message.memory or limits.limiter is not None or slot.count >= slot.most:
+                release = await limits.count(scope, called_tool(message), message.id, message.memory, listens=listens)
+            else:  # the same as `RequestLimits.acquire`, but faster, for the most frequent case
+                slot.count += 1
             try:
                 await (self._acknowledge(message, headers, scope, send) if call is None else self.paths.answer(call))
             except asyncio.CancelledError:  # the replica stops, and SHUTDOWN_GRACE_SECONDS are over
                 await _stop(call)
                 raise
             finally:
-                if leave is None:
-                    place.count -= 1
+                if release is None:
+                    slot.count -= 1
                 else:
-                    leave()
+                    release()
         except Refused as refused:
             await send_refusal(scope, send, refused)
         except ClientGone:
@@ -141,7 +141,7 @@ class McpEndpoint:
         """Check a request by the rules of its protocol, and make a call from it."""
         method = request.method
         scope[CALLED] = called(request)
-        for observe in self.intake.on_call:
+        for observe in self.limits.on_call:
             observe(scope, request.params)
         version = handshake_version(headers)
         if version is not None:
@@ -189,12 +189,12 @@ class McpEndpoint:
         if isinstance(message, Notification) and version is not None:
             if self.sessions is not None:
                 await self.sessions.receive_notification(message, headers, scope)
-            await self.paths.full.observe(message, version, scope)
+            await self.paths.fallback.observe(message, version, scope)
 
     async def _without_body(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a GET or a DELETE, which only sessions use."""
         try:
-            await self.intake.admission.check(scope, receive)
+            await self.limits.heads.check(scope, receive)
             assert self.sessions is not None  # noqa: S101  # without sessions, the check has refused these methods
             await self.sessions.answer_without_body(scope, receive, send)
         except Refused as refused:

@@ -15,7 +15,7 @@ from anyreplica.auth.caller import CALLER, Caller
 from anyreplica.components.deadline import END
 from anyreplica.components.outcome import BODY_OUTCOME, Handover, Outcome
 from anyreplica.mcp._sdk import Binding, body_error
-from anyreplica.mcp.around import call_around, wait_for
+from anyreplica.mcp.around import run_middleware, wait_for
 from anyreplica.mcp.call import Call
 from anyreplica.mcp.fastmcp_path import FastMcpPath
 from anyreplica.mcp.plan import DirectPlan, Plan
@@ -41,11 +41,11 @@ class Bindings(dict[FastMCP, Binding]):
 
 
 class FastPath:
-    """The path for tools with a call plan. `full` is the FastMCP path, which takes over unusual calls."""
+    """The path for tools with a call plan. `fallback` is the FastMCP path, which takes over unusual calls."""
 
-    def __init__(self, mcp: FastMCP, state: Any, full: FastMcpPath, envelopes: Envelopes) -> None:
+    def __init__(self, mcp: FastMCP, state: Any, fallback: FastMcpPath, envelopes: Envelopes) -> None:
         self.mcp = mcp
-        self.full = full
+        self.fallback = fallback
         self.bindings = Bindings(mcp, state)
         self.envelopes = envelopes
 
@@ -86,8 +86,8 @@ class FastPath:
         task = eager_task.start(running, loop=asyncio.get_running_loop())
         if task.done():
             reply = task.result()
-            return call.reply.finish(200, reply) if isinstance(reply, bytes) else self.full.answer(call, reply)
-        return wait_for(call, task, plan.tool.name, plan.seconds, self.full)
+            return call.reply.finish(200, reply) if isinstance(reply, bytes) else self.fallback.answer(call, reply)
+        return wait_for(call, task, plan.tool.name, plan.seconds, self.fallback)
 
     async def _open_and_answer(self, call: Call, plan: Plan) -> None:
         await call.channel.open(call)
@@ -106,13 +106,13 @@ class FastPath:
         try:
             value = await running
         except BaseException as error:  # noqa: BLE001  # even a SystemExit must end this call only
-            return Handover(body=Outcome(error=body_error(error)))
+            return Handover(after_body=Outcome(error=body_error(error)))
         try:
             written = plan.write(value)
         except Exception:  # noqa: BLE001  # the FastMCP path reports what is wrong with the value
             written = None
         if written is None:
-            return Handover(body=Outcome(value))
+            return Handover(after_body=Outcome(value))
         text, content = written
         if content is None:
             return plan.templates.bare[call.version].fill(call.request.id, text, b"")
@@ -128,7 +128,7 @@ class FastPath:
             fastmcp_context=self.bindings[self.mcp].bind(call),
         )
         body = self._body if plan.server is self.mcp else self._mounted_body
-        return await call_around(call, plan, context, partial(body, plan))
+        return await run_middleware(call, plan, context, partial(body, plan))
 
     async def _mounted_body(self, plan: Plan, context: MiddlewareContext[Any]) -> ToolResult:
         with self.bindings[plan.server].within():

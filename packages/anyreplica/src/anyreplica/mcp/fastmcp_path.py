@@ -107,8 +107,9 @@ class FastMcpPath:
         return noted_in_span(handed, result) if self.in_span else result
 
     async def _result(self, call: Call, handed: Handover) -> dict[str, Any]:
-        BODY_OUTCOME.set(handed.body)  # this task runs this request only, so the variables affect no other request
-        CALL_OUTCOME.set(handed.around)
+        # This task runs this request only, so the variables affect no other request.
+        BODY_OUTCOME.set(handed.after_body)
+        CALL_OUTCOME.set(handed.after_middleware)
         request = call.request
         drop_null_token(request.params)
         dispatch = Dispatch(request, call.scope, call)

@@ -10,11 +10,11 @@ from starlette.types import Receive, Scope, Send
 from anyreplica.http import json_values
 from anyreplica.http.headers import Headers
 from anyreplica.http.refusal import Refused
-from anyreplica.mcp.adoption import Adoption
 from anyreplica.mcp.call import Call
 from anyreplica.mcp.endpoint import McpEndpoint
 from anyreplica.mcp.message import Request
 from anyreplica.mcp.planning import Plans
+from anyreplica.mcp.server_setup import ServerSetup
 from anyreplica.settings import Settings
 
 _ANY = frozenset({"string", "array", "object"})
@@ -44,8 +44,8 @@ class LenientEndpoint(McpEndpoint):
     Each path and all middleware get the changed arguments. The audit log has those that the client sent.
     """
 
-    def __init__(self, adoption: Adoption, settings: Settings, *more: Any) -> None:
-        super().__init__(adoption, settings, *more)
+    def __init__(self, setup: ServerSetup, settings: Settings, *more: Any) -> None:
+        super().__init__(setup, settings, *more)
         self._drops = settings.drop_unknown_arguments
         self._parses = settings.parse_json_arguments
         self._most = settings.max_body_values

@@ -11,7 +11,6 @@ from anyreplica.http.access_log import PATH_TAKEN
 from anyreplica.http.responses import encode
 from anyreplica.mcp import _mounts
 from anyreplica.mcp._sdk_server import SdkServer
-from anyreplica.mcp.adoption import Adoption
 from anyreplica.mcp.call import Call
 from anyreplica.mcp.call_span import in_span, is_on
 from anyreplica.mcp.direct_path import DirectPath
@@ -21,6 +20,7 @@ from anyreplica.mcp.own_work import own_work
 from anyreplica.mcp.plan import DirectPlan
 from anyreplica.mcp.planning import Plans, plan, plan_sdk_server
 from anyreplica.mcp.protocol_version import Envelopes
+from anyreplica.mcp.server_setup import ServerSetup
 
 logger = logging.getLogger(__name__)
 
@@ -43,8 +43,8 @@ _RETRY_SECONDS = 30
 class CachedLists:
     """A cache of the FastMCP path's replies, by method, protocol version and the tools that the caller may use."""
 
-    def __init__(self, full: FastMcpPath, envelopes: Envelopes) -> None:
-        self.full = full
+    def __init__(self, fallback: FastMcpPath, envelopes: Envelopes) -> None:
+        self.fallback = fallback
         self.envelopes = envelopes
         self._known: dict[_Asked, bytes] = {}
 
@@ -63,7 +63,7 @@ class CachedLists:
         if not call.channel.is_open:
             return self._open_and_answer(call)
         if not self._asks_for_all(call):
-            return self.full.answer(call)
+            return self.fallback.answer(call)
         result = self._known.get(_asked(call))
         if result is None:
             return self._ask(call)
@@ -76,9 +76,9 @@ class CachedLists:
     async def _ask(self, call: Call) -> None:
         known = self._known
         try:
-            result = await self.full.result(call)
+            result = await self.fallback.result(call)
         except Exception:  # noqa: BLE001  # the FastMCP path logs and answers the error
-            await self.full.answer(call)
+            await self.fallback.answer(call)
             return
         if len(known) >= _REMEMBERED:
             known.clear()
@@ -110,13 +110,13 @@ class CallPaths:
         keeps_state: whether sessions have state, which needs FastMCP's steps.
     """
 
-    def __init__(self, adoption: Adoption, state: Any, seconds: float, *, keeps_state: bool) -> None:
-        mcp = self.mcp = adoption.mcp
-        self.adoption = adoption
+    def __init__(self, setup: ServerSetup, state: Any, seconds: float, *, keeps_state: bool) -> None:
+        mcp = self.mcp = setup.mcp
+        self.setup = setup
         self.seconds = seconds
-        self.full = FastMcpPath(mcp, state)
+        self.fallback = FastMcpPath(mcp, state)
         self.traced = is_on()
-        handed_over = FastMcpPath(mcp, state, in_span=True) if self.traced else self.full
+        handed_over = FastMcpPath(mcp, state, in_span=True) if self.traced else self.fallback
         envelopes = Envelopes()
         self.fast = FastPath(mcp, state, handed_over, envelopes)
         self.direct = DirectPath(mcp, state, handed_over)
@@ -163,14 +163,14 @@ class CallPaths:
                 await self.plan(again=True)
 
     async def _plan(self) -> None:
-        self.adoption.adopt()  # a server may have been mounted since
+        self.setup.apply()  # a server may have been mounted since
         self._changing = _mounts.changing(self.mcp)
         stamp = self._stamp()
         with own_work():
             if isinstance(self.mcp, SdkServer):
                 self.plans = await plan_sdk_server(self.mcp)
             else:
-                self.plans = await plan(self.mcp, self.seconds, self.adoption.timeouts, keeps_state=self.keeps_state)
+                self.plans = await plan(self.mcp, self.seconds, self.setup.timeouts, keeps_state=self.keeps_state)
         self._planned = stamp
         self.lists.forget()
         paths = self.plans.paths
@@ -192,7 +192,7 @@ class CallPaths:
             planned = self.fast.plan_for(call, self.plans)
             if isinstance(planned, DirectPlan):
                 # Only the FastMCP path makes all spans of such a call.
-                return self.full.answer(call) if self.traced else self.direct.answer(call, planned)
+                return self.fallback.answer(call) if self.traced else self.direct.answer(call, planned)
             if planned is not None:
                 if self.traced:
                     return in_span(self.mcp, call, partial(self.fast.answer, call, planned), planned.tool)
@@ -201,7 +201,7 @@ class CallPaths:
             if self.traced:
                 return in_span(self.mcp, call, partial(self.lists.answer, call))
             return self.lists.answer(call)
-        return self.full.answer(call)
+        return self.fallback.answer(call)
 
     async def _plan_and_answer(self, call: Call) -> None:
         await self.plan()

@@ -26,7 +26,7 @@ from anyreplica.components.discovery import Discovered, discover
 from anyreplica.components.threads import Threads
 from anyreplica.mcp import _sdk, request_state
 from anyreplica.mcp._sdk_server import SdkServer
-from anyreplica.mcp.adoption import Adoption
+from anyreplica.mcp.server_setup import ServerSetup
 from anyreplica.settings import Settings
 from anyreplica.settings.errors import StartupError
 
@@ -117,7 +117,7 @@ def _of_prompt(error: ValueError) -> MCPError:
     return MCPError(INTERNAL_ERROR, str(error))
 
 
-def serve_sdk_server(mcp: SdkServer, settings: Settings) -> tuple[Discovered, Adoption]:
+def serve_sdk_server(mcp: SdkServer, settings: Settings) -> tuple[Discovered, ServerSetup]:
     """Prepare a server of the SDK for replicas.
 
     Raises:
@@ -134,8 +134,8 @@ def serve_sdk_server(mcp: SdkServer, settings: Settings) -> tuple[Discovered, Ad
     mcp.prepare(functools.partial(_with_threads, settings.tool_threads))
     mcp.seal_states(request_state.security(settings), settings.mcp_name)
     _sdk.insert_middleware(mcp, SdkCalls(mcp, settings.call_timeout_seconds))
-    # The adoption has nothing to do: there are no components of FastMCP and no mounted servers.
-    return discovered, Adoption(
+    # The setup has nothing to do: there are no components of FastMCP and no mounted servers.
+    return discovered, ServerSetup(
         mcp, discovered.preparation.prepare, shows_errors=settings.debug_errors, limits_tools=False
     )
 

@@ -6,7 +6,7 @@ import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from anyreplica.process.meanwhile import meanwhile
+from anyreplica.process.background_task import background_task
 
 _M_MMAP_THRESHOLD = -3
 """A parameter of `mallopt` (mallopt(3))."""
@@ -46,7 +46,7 @@ async def trimming() -> AsyncIterator[None]:
             await asyncio.sleep(TRIM_SECONDS)
             await asyncio.to_thread(_trim)
 
-    async with meanwhile(trim()):
+    async with background_task(trim()):
         yield
 
 

@@ -18,19 +18,19 @@ class Lifecycle:
 
     uvicorn closes its listener as soon as its signal handler runs. A load balancer needs time to notice this. So the
     first signal starts the drain, and uvicorn's handler runs only after the drain. If the same signal arrives again,
-    the process ends within a second, even if requests are in flight (`cut`). If the other signal arrives, it ends only
-    the drain. This matters for local replicas: a Ctrl-C reaches them from the terminal, and then their supervisor sends
-    SIGTERM.
+    the process ends within a second, even if requests are in flight (`terminate`). If the other signal arrives, it ends
+    only the drain. This matters for local replicas: a Ctrl-C reaches them from the terminal, and then their supervisor
+    sends SIGTERM.
     """
 
-    def __init__(self, drain_seconds: float, cut: Callable[[], None] = lambda: None) -> None:
-        self.cut = cut
+    def __init__(self, drain_seconds: float, terminate: Callable[[], None] = lambda: None) -> None:
+        self.terminate = terminate
         self.state = "starting"
         self._drain_seconds = drain_seconds
         self._received: set[signal.Signals] = set()
-        self.at_drain: list[Callable[[], None]] = []
+        self.on_drain: list[Callable[[], None]] = []
         """Functions to call on the event loop when the drain begins."""
-        self.at_stop: list[Callable[[], None]] = []
+        self.on_stop: list[Callable[[], None]] = []
         """Functions to call on the event loop after the drain. They must end streams that would never end otherwise."""
 
     @contextmanager
@@ -56,7 +56,7 @@ class Lifecycle:
             yield
         finally:
             if self._received:
-                self.cut()
+                self.terminate()
 
     def _hold_back(self, number: signal.Signals) -> "signal._HANDLER":
         held = signal.getsignal(number)
@@ -78,14 +78,14 @@ class Lifecycle:
         return held
 
     def _begin_drain(self, number: signal.Signals, stop_server: _Handler) -> None:
-        for begin in self.at_drain:
+        for begin in self.on_drain:
             begin()
         if self._drain_seconds:
             logger.info("%s received: draining for %g s, then stopping", number.name, self._drain_seconds)
         asyncio.get_running_loop().call_later(self._drain_seconds, self._stop, number, stop_server)
 
     def _stop(self, number: signal.Signals, stop_server: _Handler) -> None:
-        for end in self.at_stop:
+        for end in self.on_stop:
             end()
         stop_server(number, None)
 
@@ -93,4 +93,4 @@ class Lifecycle:
         logger.info("%s received again: stopping at once", number.name)
         self._stop(number, stop_server)
         stop_server(signal.SIGINT, None)  # like a second Ctrl-C: uvicorn then does not wait for calls in flight
-        self.cut()
+        self.terminate()

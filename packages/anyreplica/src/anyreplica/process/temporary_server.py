@@ -65,7 +65,7 @@ async def listening(app: ASGIApp, settings: Settings, lifecycle: Lifecycle) -> A
                 yield listener.getsockname()[1]
         finally:
             started.cancel()
-            for end in (*lifecycle.at_drain, *lifecycle.at_stop):
+            for end in (*lifecycle.on_drain, *lifecycle.on_stop):
                 end()
             server.stopping.set()
             await task

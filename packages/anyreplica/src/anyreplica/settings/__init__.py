@@ -70,7 +70,7 @@ class Settings(
         if self.handshake_sessions != "off":
             self._check_sessions()
         self.check_login(self.public_url)
-        if self.auth_enabled and not self.asks_who:
+        if self.auth_enabled and not self.authentication_sources:
             raise ValueError(
                 "AUTH_TOKEN, API_KEYS_FILE or AUTH_JWT_ISSUER: required by AUTH_ENABLED=true; "
                 "set one of them, or mount a secret named auth_token"
@@ -146,8 +146,10 @@ def misspelt(environment: Mapping[str, str], settings: Settings) -> list[str]:
 def doubts(settings: Settings) -> list[str]:
     """Return a sentence for each combination of settings that is allowed but is usually a mistake."""
     found = []
-    if settings.asks_who and not settings.auth_enabled:
-        found.append(f"{settings.asks_who}: set but not used, because AUTH_ENABLED is false; callers need no key.")
+    if settings.authentication_sources and not settings.auth_enabled:
+        found.append(
+            f"{settings.authentication_sources}: set but not used, because AUTH_ENABLED is false; callers need no key."
+        )
     if settings.downstream_tokens_file is not None and not settings.auth_enabled:
         found.append("DOWNSTREAM_TOKENS_FILE: set, but AUTH_ENABLED is false; no caller has a token to exchange.")
     return found

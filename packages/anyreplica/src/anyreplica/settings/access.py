@@ -92,7 +92,7 @@ class AccessSettings(SettingsGroup):
         return urlsplit(self.public_url).path
 
     @property
-    def asks_who(self) -> str:
+    def authentication_sources(self) -> str:
         """Names of the set variables that authenticate callers, comma-separated."""
         names = ("AUTH_TOKEN", "API_KEYS_FILE", "AUTH_JWT_ISSUER")
         return ", ".join(name for name in names if getattr(self, name.lower()))

@@ -41,7 +41,7 @@ class Rate:
         """Whether this rate limits anything."""
         return bool(self.calls or self.concurrent)
 
-    def but(self, burst: float | None = None, concurrent: int | None = None) -> "Rate":
+    def replace(self, burst: float | None = None, concurrent: int | None = None) -> "Rate":
         """Return a copy with another burst or concurrency. None keeps the value."""
         return Rate(
             self.calls,
@@ -128,7 +128,7 @@ class RateSettings(SettingsGroup):
     @property
     def rate(self) -> Rate:
         """Rate limit of callers without a limit of their own."""
-        return (parse(self.rate_limit) if self.rate_limit else NO_RATE).but(self.rate_burst, self.rate_concurrent)
+        return (parse(self.rate_limit) if self.rate_limit else NO_RATE).replace(self.rate_burst, self.rate_concurrent)
 
     @property
     def replica_rate(self) -> Rate:

@@ -36,8 +36,8 @@ def follow_peers(peers: Peers, settings: Settings, parts: Sequence[AloneOnly]) -
     def follow() -> None:
         needs = [each.needs for each in parts]
         for each in parts:
-            each.offer() if peers.alone else each.withdraw(peers.count)
-        if peers.alone:
+            each.offer() if peers.is_single else each.withdraw(peers.count)
+        if peers.is_single:
             offered = " and ".join(needs) or "everything"
             logger.warning("This replica is the only one again; it offers %s again", offered)
             return

@@ -5,7 +5,7 @@ A lost node no longer answers, and its connections stay open.
 There are two kinds of commands. A **quick** command belongs to a request that goes on without Redis or gets an error:
 it has a short time limit, and it fails at once while Redis does not answer (`shared/redis_breaker.py`). A **patient**
 command belongs to something that waits for a person anyway, such as a question to a client: a Redis that is only slow,
-because its node has little CPU, must not end it. All commands inside `persistently` and `patiently` are patient.
+because its node has little CPU, must not end it. All commands inside `retry_for` and `patiently` are patient.
 
 This module also corrects two faults of redis-py 8. It replaces methods in redis-py's own classes, so that the
 connections that Docket makes are corrected, too.
@@ -29,7 +29,7 @@ QUICK_SECONDS = 1.0
 PATIENT_SECONDS = 5.0
 """Time limit for the answer to a patient command, in seconds. A Redis on a node with little CPU took 2 to 4 s."""
 PERSIST_SECONDS = 15.0
-"""Time for which `persistently` tries, in seconds. The first script on a new connection takes four answers of Redis."""
+"""Time for which `retry_for` tries, in seconds. The first script on a new connection takes four answers of Redis."""
 _PAUSE_SECONDS = 0.2
 _SENTINEL_SECONDS = 0.5
 """Time limit for an answer of one Sentinel, in seconds. It is short, because after a lost Sentinel the client must
@@ -57,7 +57,7 @@ def notice_losses(pool: "ConnectionPool") -> None:
     from redis.asyncio.sentinel import SentinelConnectionPool  # noqa: PLC0415
     from redis.backoff import NoBackoff  # noqa: PLC0415
 
-    _mend_redis_py()
+    _patch_redis_py()
     if issubclass(pool.connection_class, Connection):  # over TCP
         pool.connection_kwargs.update(socket_keepalive=True, socket_keepalive_options=_KEEPALIVE)
     if isinstance(pool, SentinelConnectionPool):
@@ -75,7 +75,7 @@ def reason(error: BaseException) -> str:
 
 
 @contextlib.contextmanager
-def raising_os_errors() -> Iterator[None]:
+def translate_redis_errors() -> Iterator[None]:
     """Raise an error of redis-py as an OSError, so that the caller need not import redis-py."""
     from redis.exceptions import RedisError  # noqa: PLC0415  # as in anyreplica.shared.redis
 
@@ -86,7 +86,7 @@ def raising_os_errors() -> Iterator[None]:
 
 
 @functools.cache
-def _mend_redis_py() -> None:
+def _patch_redis_py() -> None:
     from redis import _parsers  # noqa: PLC0415
     from redis.asyncio.sentinel import SentinelManagedConnection  # noqa: PLC0415
     from redis.exceptions import ConnectionError as LostError  # noqa: PLC0415
@@ -132,7 +132,7 @@ def is_patient() -> bool:
     return _PATIENT.get()
 
 
-async def patiently(work: Awaitable[T]) -> T:
+async def retry_forever(work: Awaitable[T]) -> T:
     """Return the result of `work`, whose commands to Redis are patient. This function does not try again.
 
     The caller must not hold a place of MAX_IN_FLIGHT, see `InFlight.outside`.
@@ -144,7 +144,7 @@ async def patiently(work: Awaitable[T]) -> T:
         _PATIENT.reset(token)
 
 
-async def persistently(attempt: Callable[[], Awaitable[T]], seconds: float = PERSIST_SECONDS) -> T:
+async def retry_for(attempt: Callable[[], Awaitable[T]], seconds: float = PERSIST_SECONDS) -> T:
     """Return the result of `attempt`, whose commands to Redis are patient. If it raises OSError, try again.
 
     The caller must not hold a place of MAX_IN_FLIGHT, see `InFlight.outside`. The attempt must be safe to repeat: Redis
@@ -158,7 +158,7 @@ async def persistently(attempt: Callable[[], Awaitable[T]], seconds: float = PER
     while True:
         try:
             async with asyncio.timeout_at(until) as limit:
-                return await patiently(attempt())
+                return await retry_forever(attempt())
         except OSError:
             if limit.expired():  # not as a TimeoutError, which would mean that a person did not answer
                 raise OSError(f"no answer within {seconds:g} s") from None

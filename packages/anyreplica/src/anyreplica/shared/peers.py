@@ -13,9 +13,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
-from anyreplica.process.meanwhile import meanwhile
+from anyreplica.process.background_task import background_task
 from anyreplica.settings import Settings
-from anyreplica.shared.lost_redis import patiently
+from anyreplica.shared.lost_redis import retry_forever
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -29,8 +29,8 @@ _GONE_SECONDS = 10.0
 """Age in seconds after which the last sign of life of a replica no longer counts."""
 _ANY_PORT = 9
 _LOOKS = 2
-"""Number of counts in a row that must agree before `Peers.alone` changes. During an update, there is one replica more
-for a moment."""
+"""Number of counts in a row that must agree before `Peers.is_single` changes. During an update, there is one replica
+more for a moment."""
 
 _SIGN = """
 local now = redis.call('TIME')
@@ -59,7 +59,7 @@ class Peers:
         self.planned = planned
         self.count = planned
         """Number of running replicas; the planned number before the first count."""
-        self.alone = planned == 1
+        self.is_single = planned == 1
         """Whether this is the only replica and only one is planned."""
         self.on_change: list[Callable[[], None]] = []
         """Functions that this object calls when `alone` changes."""
@@ -75,7 +75,7 @@ class Peers:
             return
         await self._count(looks=1)
         try:
-            async with meanwhile(self._keep_looking()):
+            async with background_task(self._keep_looking()):
                 yield
         finally:
             if self._leave is not None:
@@ -84,7 +84,7 @@ class Peers:
     async def _keep_looking(self) -> None:
         while True:
             await asyncio.sleep(_LOOK_SECONDS)
-            await patiently(self._count(_LOOKS))
+            await retry_forever(self._count(_LOOKS))
 
     async def _count(self, looks: int) -> None:
         assert self._look is not None  # noqa: S101
@@ -94,9 +94,9 @@ class Peers:
             return
         self.count = max(1, seen)
         alone = self.planned == 1 and self.count == 1
-        self._agreeing = self._agreeing + 1 if alone != self.alone else 0
+        self._agreeing = self._agreeing + 1 if alone != self.is_single else 0
         if self._agreeing >= looks:
-            self.alone, self._agreeing = alone, 0
+            self.is_single, self._agreeing = alone, 0
             for notify in self.on_change:
                 notify()
 

@@ -8,10 +8,10 @@ import pytest
 from redis.asyncio import Redis
 
 from anyreplica.features.login.lock import SharedLock
-from anyreplica.features.login.once import Once
 from anyreplica.features.login.outage import LoginUnavailable, noting_outages
 from anyreplica.features.login.registration import UNUSED_SECONDS
 from anyreplica.features.login.shared import SharedLogins
+from anyreplica.features.login.single_use import SingleUse
 from anyreplica.features.login.storage import LoginStorage
 from tests.replicas import RedisServer
 
@@ -106,14 +106,14 @@ def test_a_mark_is_set_once(redis_server: RedisServer) -> None:
     """Only the first of many simultaneous requests sets a mark, and the mark expires."""
 
     async def scenario(shared: SharedLogins) -> None:
-        once = Once(shared)
+        once = SingleUse(shared)
         until = time.time() + 60
-        taken = await asyncio.gather(*(once.take("code", "a-code", until=until) for _ in range(20)))
+        taken = await asyncio.gather(*(once.claim("code", "a-code", until=until) for _ in range(20)))
         assert sorted(taken) == [False] * 19 + [True]
         assert await once.is_taken("code", "a-code")
         assert not await once.is_taken("code", "another")
         assert 55 < await shared.redis.ttl(shared.key("code", "a-code")) <= 60
-        assert await once.take("code", "of-the-past", until=0), "a mark without a future still expires"
+        assert await once.claim("code", "of-the-past", until=0), "a mark without a future still expires"
         assert await shared.redis.ttl(shared.key("code", "of-the-past")) == 1
 
     run(redis_server, scenario)
@@ -195,13 +195,13 @@ def test_an_outage_is_noted(redis_server: RedisServer, caplog: pytest.LogCapture
     """Every use of Redis fails without it, and the log says so once."""
 
     async def scenario(shared: SharedLogins) -> None:
-        storage, once = LoginStorage(shared, KEYS), Once(shared)
+        storage, once = LoginStorage(shared, KEYS), SingleUse(shared)
         redis_server.kill()
         uses: list[Callable[[], Awaitable[object]]] = [
             lambda: storage.get("key"),
             lambda: storage.put("key", VALUE),
             lambda: storage.delete("key"),
-            lambda: once.take("code", "a-code", until=time.time() + 9),
+            lambda: once.claim("code", "a-code", until=time.time() + 9),
             lambda: once.is_taken("code", "a-code"),
         ]
         for use in uses:

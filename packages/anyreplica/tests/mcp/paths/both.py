@@ -13,7 +13,7 @@ from fastmcp import FastMCP
 
 from anyreplica.components import containment, prepare
 from anyreplica.features.cache.feature import ResultCache
-from anyreplica.http.intake import Intake
+from anyreplica.http.request_limits import RequestLimits
 from anyreplica.http.responses import WHOLE
 from anyreplica.mcp import _mounts, _sdk, _shared_dependencies, protocol_version
 from anyreplica.mcp.components import serve_components
@@ -51,7 +51,7 @@ class Side:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(prepare, "contain", self._contain_counting)
             mcp = FastMCP(given.mcp_name) if make is None else make()
-            _, adoption = serve_components(mcp, given, [ResultCache(given).wrap_tool])
+            _, setup = serve_components(mcp, given, [ResultCache(given).wrap_tool])
         for each in middleware:
             mcp.add_middleware(each)
         if make is not None:
@@ -60,7 +60,7 @@ class Side:
         self.context = contextvars.copy_context()
         self.context.run(_sdk.serve_over_http, mcp)
         self.context.run(_shared_dependencies.set_scope)
-        self.exchange = endpoint_class(given)(adoption, given, Intake(given))
+        self.exchange = endpoint_class(given)(setup, given, RequestLimits(given))
         self._closing = asyncio.Event()
         self._serving: asyncio.Task[None] | None = None
 
@@ -93,13 +93,13 @@ class Side:
         await asyncio.wait((self._serving, waiting), return_when=asyncio.FIRST_COMPLETED)
         if self._serving.done():
             self._serving.result()  # it raises the error of the start
-        paths, answer = self.paths, self.paths.full.answer
+        paths, answer = self.paths, self.paths.fallback.answer
 
         def answer_counting(*args: Any) -> Awaitable[None]:
             self.full_answers += 1
             return answer(*args)
 
-        vars(paths.full)["answer"] = answer_counting
+        vars(paths.fallback)["answer"] = answer_counting
         if self.path != "fast":
             self._forget_plans()
             plan = paths.plan
@@ -141,7 +141,7 @@ class Side:
 
     @property
     def _known(self) -> list[dict[Any, Any]]:
-        return [self.paths.lists._known, self.paths.fast.envelopes._known, self.exchange.intake.admission.known]
+        return [self.paths.lists._known, self.paths.fast.envelopes._known, self.exchange.limits.heads.accepted]
 
     async def answer(self, sent: Request) -> Answer:
         """Answer one request in a new context, as for a connection of uvicorn."""

@@ -98,7 +98,7 @@ class CachedTool:
             task = cache.start(key, functools.partial(self._make, key, run))
         else:
             cache.counts[self._name, "shared"] += 1
-        return (await asyncio.shield(task)).give()
+        return (await asyncio.shield(task)).unwrap()
 
     def _key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes | None:
         """Return the cache key of a call; return None if the arguments cannot be written as JSON.

@@ -93,7 +93,7 @@ class Jobs(Feature):
                 raise DiscoveryError(f"Job {name!r}: anyreplica has a tool with this name; rename the job")
 
     def attach(self, replica: Replica) -> Parts:
-        service = JobService(replica.components.jobs, self.settings, replica.name, replica.lifecycle.cut)
+        service = JobService(replica.components.jobs, self.settings, replica.name, replica.lifecycle.terminate)
         service.outside = replica.limits.in_flight.outside
         self._offer(replica.mcp, service)
         if service.jobs and service.off:

@@ -25,8 +25,8 @@ from anyreplica.components import problems
 from anyreplica.features.jobs.errors import JobError, invalid
 from anyreplica.features.jobs.service import PAGE, JobService
 from anyreplica.http.access_log import CALLED, LONGEST
-from anyreplica.http.intake import Intake
 from anyreplica.http.refusal import ClientGone, Refused
+from anyreplica.http.request_limits import RequestLimits
 from anyreplica.mcp.message import LONGEST_NAME, memory_of
 
 _LONGEST_PAGE = 500
@@ -48,12 +48,12 @@ class Submission(BaseModel):
 class JobRoutes:
     """The endpoints of `/jobs`.
 
-    `intake` first checks Host and Origin, so that a page in a browser cannot submit jobs to a server on a loopback
+    `limits` first checks Host and Origin, so that a page in a browser cannot submit jobs to a server on a loopback
     address. Then it applies the limits.
     """
 
     service: JobService
-    intake: Intake
+    limits: RequestLimits
 
     def routes(self) -> list[Route]:
         """Return a route for each path and method."""
@@ -69,24 +69,24 @@ class JobRoutes:
 
     async def _submit(self, request: Request, owner: str) -> Response:
         declared = request.headers.get("content-length")
-        sent = await self.intake.body.read(request.receive, declared.encode() if declared else None)
+        sent = await self.limits.body.read(request.receive, declared.encode() if declared else None)
         try:
             wanted = Submission.model_validate_json(sent)
         except ValidationError as error:
-            text = f'{problems.told(error, "body")}. Send {{"job": "name", "params": {{…}}}}.'
+            text = f'{problems.describe_validation_error(error, "body")}. Send {{"job": "name", "params": {{…}}}}.'
             return _error(400, "bad_request", text)
         if len(wanted.job) > LONGEST_NAME:
             return _error(400, "bad_request", f"job: the name is too long; the limit is {LONGEST_NAME} characters.")
         key = request.headers.get("idempotency-key")
         request.scope[CALLED] = ("", wanted.job[:LONGEST])
-        for observe in self.intake.on_call:
+        for observe in self.limits.on_call:
             observe(request.scope, {"arguments": wanted.params})
         allowed = partial(may_use, request.scope)
-        leave = await self.intake.enter(self.intake.in_flight, request.scope, wanted.job, None, memory_of(sent))
+        release = await self.limits.acquire(self.limits.in_flight, request.scope, wanted.job, None, memory_of(sent))
         try:
             record = await self.service.submit(owner, wanted.job, wanted.params, key, allowed=allowed)
         finally:
-            leave()
+            release()
         return JSONResponse(record.status(), 202, {"Location": f"/jobs/{record.id}/status"})
 
     async def _list(self, request: Request, owner: str) -> Response:
@@ -115,15 +115,15 @@ class JobRoutes:
 
         async def answer(request: Request) -> Response:
             try:
-                intake = self.intake
-                await intake.admission.check_source(request.scope, request.receive)
-                if request.method == "POST":  # `_submit` reads the job's name and then calls `intake.enter`
+                limits = self.limits
+                await limits.heads.check_source(request.scope, request.receive)
+                if request.method == "POST":  # `_submit` reads the job's name and then calls `limits.enter`
                     return await endpoint(request, owner_of(request.scope))
-                leave = await intake.enter(intake.in_flight, request.scope, "", None, 0)
+                release = await limits.acquire(limits.in_flight, request.scope, "", None, 0)
                 try:
                     return await endpoint(request, owner_of(request.scope))
                 finally:
-                    leave()
+                    release()
             except JobError as error:
                 wait = {"Retry-After": str(error.retry_after)} if error.retry_after else None
                 return _error(error.status, error.code, str(error), wait)

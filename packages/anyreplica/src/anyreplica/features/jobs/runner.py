@@ -96,24 +96,24 @@ class Runner:
 
     async def run(self, identity: str) -> None:
         """Run one attempt of a job, unless the job has ended; raise CancelledError if Docket cancels the job."""
-        await _patiently(self._store.note_queued, identity)
-        record = await _patiently(self._store.load, identity)
+        await _retry_forever(self._store.note_queued, identity)
+        record = await _retry_forever(self._store.load, identity)
         if record is None or record.is_finished:
             return
         job = self._jobs.get(record.job)
         if self._stopping:
-            await _patiently(self._backend.enqueue_again, identity, 0)
+            await _retry_forever(self._backend.enqueue_again, identity, 0)
         elif job is not None:
-            claim = await _patiently(self._store.claim, identity, self._settings.jobs_max_attempts)
+            claim = await _retry_forever(self._store.claim, identity, self._settings.jobs_max_attempts)
             if claim is not None:
                 with attempt_span(job.name, identity, claim.attempt, record.traceparent):
                     await self._take(job, claim)
         elif time.time() - record.submitted < self._settings.jobs_unknown_seconds:
             # During an update, workers of two versions run. The job may belong to the other version.
-            await _patiently(self._backend.enqueue_again, identity, _UNKNOWN_PAUSE)
+            await _retry_forever(self._backend.enqueue_again, identity, _UNKNOWN_PAUSE)
         else:
             why = f"No worker has a job named {record.job!r}."
-            await _patiently(self._store.finish, record, "failed", error=why)
+            await _retry_forever(self._store.finish, record, "failed", error=why)
 
     async def drain(self, seconds: float) -> bool:
         """Wait up to `seconds` for the running jobs. Then stop all jobs that still run and put them into the queue.
@@ -213,7 +213,7 @@ class Runner:
         if len(result) > most:
             text = f"Job result too large: {len(result)} bytes, the limit is {most} (JOBS_MAX_RESULT_BYTES)."
             await self._fail(claim, text)
-        elif await _patiently(
+        elif await _retry_forever(
             self._store.finish, claim.record, "completed", attempt=claim.attempt, result=result.decode()
         ):
             logger.info("Job %s %s: completed", job.name, claim.record.id)
@@ -221,12 +221,12 @@ class Runner:
     async def _fail(self, claim: Claim, why: str, raised: BaseException | None = None) -> None:
         why = _sayable(why)
         attempt_failed(why, raised)
-        if await _patiently(self._store.finish, claim.record, "failed", attempt=claim.attempt, error=why):
+        if await _retry_forever(self._store.finish, claim.record, "failed", attempt=claim.attempt, error=why):
             logger.info("Job %s %s: failed: %s", claim.record.job, claim.record.id, why)
 
     async def _give_back(self, claim: Claim, seconds: float, *, failures: int, counts: bool) -> None:
-        if await _patiently(self._store.give_back, claim, failures=failures, counts=counts):
-            await _patiently(self._backend.enqueue_again, claim.record.id, seconds)
+        if await _retry_forever(self._store.give_back, claim, failures=failures, counts=counts):
+            await _retry_forever(self._backend.enqueue_again, claim.record.id, seconds)
 
 
 class ReportingProgress(Progress):
@@ -283,7 +283,7 @@ def _sayable(text: object) -> str:
     return str(text)[:_LONGEST].encode(errors="replace").decode()
 
 
-async def _patiently(step: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+async def _retry_forever(step: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a step that needs Redis, and retry the step until Redis can be reached."""
     pause = _FIRST_PAUSE
     while True:

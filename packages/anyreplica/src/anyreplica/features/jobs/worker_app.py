@@ -62,9 +62,9 @@ def worker_app(server: PreparedServer) -> ASGIApp:
                     await enter(_shared_dependencies.lifespan(server.mcp))
                 queue = await enter(backend.opened(settings))
                 if jobs:
-                    worker = JobWorker(jobs, queue, settings, name, lifecycle.cut)
+                    worker = JobWorker(jobs, queue, settings, name, lifecycle.terminate)
                     # During the drain a worker finishes the jobs that it runs and takes no others.
-                    lifecycle.at_drain.append(worker.take_no_more)
+                    lifecycle.on_drain.append(worker.take_no_more)
                     await enter(worker.running())
                 yield {KEY: Connections(settings)}
 

@@ -106,8 +106,8 @@ class KeyEntry(BaseModel):
 
         But if the entry sets a rate and no burst, the burst follows from this rate.
         """
-        own = default if self.rate is None else parse(self.rate).but(concurrent=default.concurrent)
-        return own.but(self.burst, self.concurrent)
+        own = default if self.rate is None else parse(self.rate).replace(concurrent=default.concurrent)
+        return own.replace(self.burst, self.concurrent)
 
     def state(self, now: datetime) -> str:
         """Return the state of the key: `valid`, `expired` or `not yet valid`."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from anyreplica.auth.caller import Caller
 from anyreplica.features.keys.key import KeyEntry
 from anyreplica.features.keys.key_file import KeyFileError, read
-from anyreplica.process.meanwhile import meanwhile
+from anyreplica.process.background_task import background_task
 from anyreplica.settings.rate import Rate
 from anyreplica.signing.keypair import public_key
 
@@ -83,7 +83,7 @@ class KeyRing:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Watch the file and reload it on changes, while the context is open."""
-        async with nullcontext() if self._path is None else meanwhile(self._watch(self._path)):
+        async with nullcontext() if self._path is None else background_task(self._watch(self._path)):
             yield
 
     async def _watch(self, path: Path) -> None:

@@ -35,25 +35,25 @@ class Places:
         self._all = InFlight(MOST_FETCHES, f"{what} of clients")
         self._places = CallerPlaces(FETCHES_OF_ADDRESS, f"{what} in progress, the limit of one address")
 
-    def enter(self, address: str) -> None:
-        """Take a place. Call `leave` after the work.
+    def acquire(self, address: str) -> None:
+        """Take a place. Call `release` after the work.
 
         Raises:
             DocumentUnavailable: there is no place (503).
         """
         try:
-            self._places.enter(address)
+            self._places.acquire(address)
             try:
-                self._all.enter(None)
+                self._all.acquire(None)
             except Refused:
-                self._places.leave(address)
+                self._places.release(address)
                 raise
         except Refused as refused:
             raise _unavailable(refused) from None
 
-    def leave(self, address: str) -> None:
-        self._places.leave(address)
-        self._all.leave()
+    def release(self, address: str) -> None:
+        self._places.release(address)
+        self._all.release()
 
 
 class ClientDocuments:
@@ -72,7 +72,7 @@ class ClientDocuments:
             DocumentUnavailable: there is no place, or the fetch took too long.
         """
         address = current_request().address
-        self._fetches.enter(address)
+        self._fetches.acquire(address)
         try:
             async with asyncio.timeout(FETCH_SECONDS):
                 yield
@@ -80,7 +80,7 @@ class ClientDocuments:
             text = f"The document of the client could not be fetched within {FETCH_SECONDS:g} s; retry later."
             raise _unavailable(Refused(503, text, headers={"Retry-After": "5"})) from None
         finally:
-            self._fetches.leave(address)
+            self._fetches.release(address)
 
     async def look_up(self, name: str, port: int) -> list[Any]:
         """Resolve a name, in a thread. Return what `socket.getaddrinfo` returns.
@@ -93,11 +93,11 @@ class ClientDocuments:
             OSError: the name cannot be resolved.
         """
         address, loop = current_request().address, asyncio.get_running_loop()
-        self._lookups.enter(address)
+        self._lookups.acquire(address)
 
         def leave(_: object) -> None:
             with suppress(RuntimeError):  # the event loop is closed
-                loop.call_soon_threadsafe(self._lookups.leave, address)
+                loop.call_soon_threadsafe(self._lookups.release, address)
 
         running = self._threads.submit(socket.getaddrinfo, name, port, socket.AF_UNSPEC, socket.SOCK_STREAM)
         running.add_done_callback(leave)

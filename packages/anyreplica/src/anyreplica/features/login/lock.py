@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from anyreplica.features.login.outage import LoginUnavailable
 from anyreplica.features.login.shared import SharedLogins
-from anyreplica.shared.lost_redis import raising_os_errors
+from anyreplica.shared.lost_redis import translate_redis_errors
 
 _LEASE_SECONDS = 6
 """Time after which the lock of a killed replica is free."""
@@ -66,7 +66,7 @@ class SharedLock:
         """Release the lock."""
         if self._renewal is not None:
             self._renewal.cancel()
-        with suppress(OSError), raising_os_errors():  # without Redis, the lease ends by itself
+        with suppress(OSError), translate_redis_errors():  # without Redis, the lease ends by itself
             await self._shared.redis.eval(_RELEASE, 1, self._key, self._token)
 
     async def _set(self) -> bool:
@@ -76,5 +76,5 @@ class SharedLock:
     async def _renew(self) -> None:
         while True:
             await asyncio.sleep(self._renew_seconds)
-            with suppress(OSError), raising_os_errors():  # no outage of the request: its work may already be done
+            with suppress(OSError), translate_redis_errors():  # no outage of the request: its work may already be done
                 await self._shared.redis.eval(_RENEW, 1, self._key, self._token, str(self._lease_seconds))

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp
 from anyreplica.auth.authentication import METADATA
 from anyreplica.auth.caller import Caller, digest
 from anyreplica.auth.verified import VerifiedTokens
-from anyreplica.features.login.intake import LOGIN_UNAVAILABLE
+from anyreplica.features.login.limits import LOGIN_UNAVAILABLE
 from anyreplica.features.login.outage import LoginUnavailable, noting_outages
 from anyreplica.features.login.providers import added_middleware, issuing
 from anyreplica.features.login.revocation import Revocation
@@ -143,12 +143,12 @@ class Login:
         known = self._verified.get(token)
         if known is not None or len(token) > _LONGEST:
             return known
-        self._verifying.enter(None)
+        self._verifying.acquire(None)
         try:
             with noting_outages() as outage:
                 found = await self._verify(token)
         finally:
-            self._verifying.leave()
+            self._verifying.release()
         if outage.noted:
             raise Refused(503, LOGIN_UNAVAILABLE, headers={"Retry-After": "5"})
         if found is None:

@@ -16,8 +16,8 @@ from mcp.server.auth.provider import AuthorizationCode, IdentityAssertionParams,
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 
 from anyreplica.features.login.lock import SharedLock
-from anyreplica.features.login.once import Once
 from anyreplica.features.login.shared import SharedLogins
+from anyreplica.features.login.single_use import SingleUse
 
 if TYPE_CHECKING:
     from fastmcp.server.auth.cimd import CIMDClientManager
@@ -31,13 +31,13 @@ _SKEW_SECONDS = 60
 """Time for which a used assertion is remembered after its expiry. FastMCP accepts clocks that differ by 30 seconds."""
 
 
-def protect_codes(provider: OAuthProvider, once: Once) -> None:
+def protect_codes(provider: OAuthProvider, once: SingleUse) -> None:
     """Accept each authorization code once."""
     original = method_of(provider, "exchange_authorization_code")
 
     async def exchange(client: OAuthClientInformationFull, authorization_code: AuthorizationCode) -> OAuthToken:
         # The SDK has checked the client and PKCE before, so nobody else can use up the code.
-        if not await once.take("code", authorization_code.code, until=time.time() + _CODE_SECONDS):
+        if not await once.claim("code", authorization_code.code, until=time.time() + _CODE_SECONDS):
             raise TokenError("invalid_grant", "The authorization code was used before")
         tokens: OAuthToken = await original(client, authorization_code)
         return tokens
@@ -45,7 +45,7 @@ def protect_codes(provider: OAuthProvider, once: Once) -> None:
     setattr(provider, "exchange_authorization_code", exchange)  # noqa: B010  # mypy refuses an assignment to a method
 
 
-def protect_refresh_tokens(provider: OAuthProvider, once: Once, shared: SharedLogins) -> None:
+def protect_refresh_tokens(provider: OAuthProvider, once: SingleUse, shared: SharedLogins) -> None:
     """Exchange each refresh token once. Requests with the same token wait for each other.
 
     If a replica is killed during the exchange, its lock ends, and the client can send the token again. The user must
@@ -61,14 +61,14 @@ def protect_refresh_tokens(provider: OAuthProvider, once: Once, shared: SharedLo
             if await provider.load_refresh_token(client, token) is None:  # another request was faster
                 raise TokenError("invalid_grant", "The refresh token was used before")
             tokens: OAuthToken = await original(client, refresh_token, scopes)
-        if not await once.take("refresh", token, until=time.time() + _REFRESH_SECONDS):
+        if not await once.claim("refresh", token, until=time.time() + _REFRESH_SECONDS):
             raise TokenError("invalid_grant", "The refresh token was used before")
         return tokens
 
     setattr(provider, "exchange_refresh_token", exchange)  # noqa: B010  # mypy refuses an assignment to a method
 
 
-def protect_identity_assertions(provider: OAuthProvider, once: Once) -> None:
+def protect_identity_assertions(provider: OAuthProvider, once: SingleUse) -> None:
     """Accept each identity assertion (ID-JAG) once."""
     original = method_of(provider, "exchange_identity_assertion")
 
@@ -81,7 +81,7 @@ def protect_identity_assertions(provider: OAuthProvider, once: Once) -> None:
     setattr(provider, "exchange_identity_assertion", exchange)  # noqa: B010  # mypy refuses an assignment to a method
 
 
-def protect_client_assertions(manager: "CIMDClientManager", once: Once) -> None:
+def protect_client_assertions(manager: "CIMDClientManager", once: SingleUse) -> None:
     """Accept each assertion of a client (`private_key_jwt`) once."""
     original = method_of(manager, "validate_private_key_jwt")
 
@@ -94,10 +94,10 @@ def protect_client_assertions(manager: "CIMDClientManager", once: Once) -> None:
     setattr(manager, "validate_private_key_jwt", validate)  # noqa: B010  # mypy refuses an assignment to a method
 
 
-async def _take_assertion(once: Once, kind: str, assertion: str) -> bool:
+async def _take_assertion(once: SingleUse, kind: str, assertion: str) -> bool:
     """Mark a verified assertion as used. Return False if it was used before."""
     claims = cast("dict[str, Any]", json.loads(urlsafe_b64decode(assertion.split(".")[1].encode())))
-    return await once.take(kind, str(claims["iss"]), str(claims["jti"]), until=float(claims["exp"]) + _SKEW_SECONDS)
+    return await once.claim(kind, str(claims["iss"]), str(claims["jti"]), until=float(claims["exp"]) + _SKEW_SECONDS)
 
 
 def method_of(owner: Any, name: str) -> Callable[..., Awaitable[Any]]:

@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from anyreplica.features.login import _fastmcp
-from anyreplica.features.login.once import Once
+from anyreplica.features.login.single_use import SingleUse
 
 if TYPE_CHECKING:
     from fastmcp.server.auth import OAuthProxy
@@ -29,7 +29,7 @@ class Revocation:
     endpoint revokes the whole login: the access tokens and the refresh tokens that came from it.
     """
 
-    def __init__(self, proxy: "OAuthProxy", once: Once) -> None:
+    def __init__(self, proxy: "OAuthProxy", once: SingleUse) -> None:
         self._proxy = proxy
         self._once = once
         self._clients = _fastmcp.authenticator_of(proxy)
@@ -65,7 +65,7 @@ class Revocation:
 
     async def _revoke(self, client: Any, token: str, claims: dict[str, Any]) -> None:
         # Revoke the token here first: the identity provider may not answer.
-        await self._once.take(_REVOKED, token, until=float(claims.get("exp") or time.time() + 3600))
+        await self._once.claim(_REVOKED, token, until=float(claims.get("exp") or time.time() + 3600))
         grant = await _fastmcp.grant_of(self._proxy, str(claims["jti"]))
         for load in (self._proxy.load_access_token, partial(self._proxy.load_refresh_token, client)):
             found = await load(token)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from anyreplica.auth.caller import digest
 from anyreplica.features.login.outage import LoginUnavailable, note_outage
-from anyreplica.shared.lost_redis import raising_os_errors, reason
+from anyreplica.shared.lost_redis import reason, translate_redis_errors
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -31,7 +31,7 @@ class SharedLogins:
     def reaching(self) -> Iterator[None]:
         """Raise `LoginUnavailable` if Redis cannot be reached inside the `with` block."""
         try:
-            with raising_os_errors():
+            with translate_redis_errors():
                 yield
         except OSError as error:
             if not self._lost:

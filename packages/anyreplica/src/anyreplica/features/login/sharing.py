@@ -9,7 +9,6 @@ from mcp.shared.auth import OAuthClientInformationFull
 from anyreplica.features.login import _fastmcp
 from anyreplica.features.login.local_storage import LocalStorage
 from anyreplica.features.login.lock import SharedLock
-from anyreplica.features.login.once import Once
 from anyreplica.features.login.registration import USED_SECONDS, Used, note_logins
 from anyreplica.features.login.replay import (
     protect_client_assertions,
@@ -18,6 +17,7 @@ from anyreplica.features.login.replay import (
     protect_refresh_tokens,
 )
 from anyreplica.features.login.shared import SharedLogins
+from anyreplica.features.login.single_use import SingleUse
 from anyreplica.features.login.storage import LoginStorage
 from anyreplica.features.login.stored_bytes import StoredBytes
 from anyreplica.settings import Settings
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-def share_proxy(proxy: "OAuthProxy", shared: SharedLogins, once: Once, settings: Settings) -> None:
+def share_proxy(proxy: "OAuthProxy", shared: SharedLogins, once: SingleUse, settings: Settings) -> None:
     """Let all replicas share the state of a provider that forwards logins to an identity provider.
 
     Raises:
@@ -61,7 +61,7 @@ def share_proxy(proxy: "OAuthProxy", shared: SharedLogins, once: Once, settings:
     note_logins(proxy, _keeping(_fastmcp.clients_of(proxy), storage))
 
 
-def share_provider(provider: OAuthProvider, shared: SharedLogins, once: Once) -> None:
+def share_provider(provider: OAuthProvider, shared: SharedLogins, once: SingleUse) -> None:
     """Make the codes and tokens of a provider with its own storage valid once on all replicas."""
     _protect(provider, shared, once)
 
@@ -81,7 +81,7 @@ def _limited(proxy: "OAuthProxy", stored: StoredBytes) -> LocalStorage:
     return storage
 
 
-def _protect(provider: OAuthProvider, shared: SharedLogins, once: Once) -> None:
+def _protect(provider: OAuthProvider, shared: SharedLogins, once: SingleUse) -> None:
     protect_codes(provider, once)
     protect_refresh_tokens(provider, once, shared)
     protect_identity_assertions(provider, once)

@@ -10,11 +10,11 @@ from starlette.routing import BaseRoute, Route
 
 from anyreplica.auth.address import Addresses
 from anyreplica.features.login.attempts import Attempts
-from anyreplica.features.login.intake import LoginIntake
+from anyreplica.features.login.limits import LoginLimits
 from anyreplica.features.login.login import Login
-from anyreplica.features.login.once import Once
 from anyreplica.features.login.providers import check_provider, issuing, keep_spelling
 from anyreplica.features.login.shared import SharedLogins
+from anyreplica.features.login.single_use import SingleUse
 from anyreplica.features.login.stored_bytes import StoredBytes
 from anyreplica.http.body import Body
 from anyreplica.settings import Settings
@@ -46,9 +46,9 @@ def begin(provider: AuthProvider, settings: Settings, redis: "Redis | None", bod
     if issuing(provider):
         _limit(provider, None if shared is not None else stored)
     attempts = Attempts(settings.login_rate, shared)
-    intake = LoginIntake(body, attempts, stored, Addresses(settings.trusted_proxies), settings.max_in_flight)
+    limits = LoginLimits(body, attempts, stored, Addresses(settings.trusted_proxies), settings.max_in_flight)
     routes += _below_issuer(provider, routes)
-    return Login(provider, settings, [intake.guarded(route) for route in routes], revocations)
+    return Login(provider, settings, [limits.guarded(route) for route in routes], revocations)
 
 
 def _below_issuer(provider: AuthProvider, routes: Sequence[BaseRoute]) -> list[Route]:
@@ -103,7 +103,7 @@ def _share(
     from anyreplica.features.login.revocation import Revocation, with_revocation  # noqa: PLC0415
     from anyreplica.features.login.sharing import share_provider, share_proxy  # noqa: PLC0415
 
-    once, parts = Once(shared), issuing(provider)
+    once, parts = SingleUse(shared), issuing(provider)
     proxies = [part for part in parts if isinstance(part, OAuthProxy)]
     for proxy in proxies:
         proxy.revocation_options = RevocationOptions(enabled=True)

@@ -19,7 +19,7 @@ class RateMetrics(Collector):
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics."""
         text = "1 while the replica applies its share of the rate limits, because Redis can't be reached."
-        yield GaugeMetricFamily("mcp_rates_alone", text, self._fleet.alone)
+        yield GaugeMetricFamily("mcp_rates_alone", text, self._fleet.degraded)
         text = "Number of outages of Redis during which the replica applied its share of the rate limits."
         yield CounterMetricFamily("mcp_rates_outages", text, self._fleet.outages)
 

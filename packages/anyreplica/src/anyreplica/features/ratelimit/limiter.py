@@ -47,7 +47,7 @@ class RateLimiter:
             self._bounds = True
             yield
 
-    async def enter(
+    async def acquire(
         self, scope: Scope, tool: str, identity: int | str | None, *, concurrent: bool = True
     ) -> Callable[[], None] | None:
         """Accept or refuse a call of a tool or job. `tool` is empty for any other request, which costs 1.
@@ -71,7 +71,7 @@ class RateLimiter:
         caller = caller_of(scope)
         rate = self._rate if caller is None else caller.rate
         if not concurrent and rate.concurrent:
-            rate = rate.but(concurrent=0)
+            rate = rate.replace(concurrent=0)
         if not rate.bounds:
             return None
         name = self._clients.of(scope) or ANYBODY

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from anyreplica.features.ratelimit.buckets import GRANTED, Buckets, Verdict
-from anyreplica.process.meanwhile import meanwhile
+from anyreplica.process.background_task import background_task
 from anyreplica.settings.rate import Rate
 from anyreplica.shared.lost_redis import reason
 from anyreplica.shared.peers import Peers
@@ -89,10 +89,10 @@ remaining tokens, and seconds until the next call is possible.
 
 
 @dataclass(slots=True)
-class _Wish:
+class _PendingTake:
     """Calls of one caller with the same cost, which wait for an answer of Redis.
 
-    A wish without calls only reports the caller's calls in flight.
+    A take without calls only reports the caller's calls in flight.
     """
 
     name: str
@@ -114,7 +114,7 @@ class SharedBuckets:
     def __init__(
         self, redis: "Redis", prefix: str, replica: str, peers: Peers, *, answer_seconds: float = _ANSWER_SECONDS
     ) -> None:
-        self.alone = False
+        self.degraded = False
         """Whether this replica applies its share of each limit, because Redis can't be reached."""
         self.outages = 0
         self._redis = redis
@@ -123,7 +123,7 @@ class SharedBuckets:
         self._peers = peers
         self._answer_seconds = answer_seconds
         self._script = redis.register_script(_TAKE)
-        self._wishes: dict[tuple[str, float, int], _Wish] = {}
+        self._pending: dict[tuple[str, float, int], _PendingTake] = {}
         self._asking = False
         self._own = Buckets()
         self._rates: dict[str, Rate] = {}
@@ -131,12 +131,12 @@ class SharedBuckets:
 
     async def take(self, name: str, rate: Rate, cost: float) -> Verdict:
         """Take `cost` tokens from a caller's bucket if it has enough, and count the granted call as in flight."""
-        if self.alone:
+        if self.degraded:
             return self._by_share(name, rate, cost)
         if rate.concurrent:
             self._rates[name] = rate
         answer: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
-        self._wish(name, rate, cost).answers.append(answer)
+        self._pending_take(name, rate, cost).answers.append(answer)
         try:
             return await answer
         except asyncio.CancelledError:
@@ -148,69 +148,69 @@ class SharedBuckets:
         """Decrease a caller's number of calls in flight by one, and report the new number to Redis for all replicas."""
         if rate.concurrent:
             self._own.leave(name)
-            if not self.alone:
-                self._wish(name, rate, 0)
+            if not self.degraded:
+                self._pending_take(name, rate, 0)
 
     def running(self) -> AbstractAsyncContextManager[None]:
         """Report the calls in flight on this replica to Redis at intervals, while the context is open."""
-        return meanwhile(self._report())
+        return background_task(self._report())
 
-    def _wish(self, name: str, rate: Rate, cost: float) -> _Wish:
+    def _pending_take(self, name: str, rate: Rate, cost: float) -> _PendingTake:
         key = name, cost, rate.concurrent
-        wish = self._wishes.get(key)
-        if wish is None:
-            wish = self._wishes[key] = _Wish(name, rate, cost)
+        take = self._pending.get(key)
+        if take is None:
+            take = self._pending[key] = _PendingTake(name, rate, cost)
         if not self._asking:
             self._asking = True
             asyncio.get_running_loop().call_soon(self._ask)  # one request has all calls of this turn of the event loop
-        return wish
+        return take
 
     def _ask(self) -> None:
-        wishes, self._wishes = list(self._wishes.values()), {}
-        self._begin(self._answer(wishes))
+        pending, self._pending = list(self._pending.values()), {}
+        self._begin(self._answer(pending))
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _answer(self, wishes: list[_Wish]) -> None:
-        for wish in wishes:
-            wish.answers = [answer for answer in wish.answers if not answer.done()]  # a client may have gone
-        said = await self._ask_redis(wishes)
+    async def _answer(self, pending: list[_PendingTake]) -> None:
+        for take in pending:
+            take.answers = [answer for answer in take.answers if not answer.done()]  # a client may have gone
+        said = await self._ask_redis(pending)
         if said is None:
-            for wish in [*wishes, *self._wishes.values()]:
-                for answer in wish.answers:
+            for take in [*pending, *self._pending.values()]:
+                for answer in take.answers:
                     if not answer.done():
-                        answer.set_result(self._by_share(wish.name, wish.rate, wish.cost))
-            self._wishes = {}
+                        answer.set_result(self._by_share(take.name, take.rate, take.cost))
+            self._pending = {}
         else:
-            for wish, (granted, refused) in zip(wishes, said, strict=True):
-                self._answer_calls(wish, granted, refused)
-        self._asking = bool(self._wishes)
-        if self._wishes:
+            for take, (granted, refused) in zip(pending, said, strict=True):
+                self._answer_calls(take, granted, refused)
+        self._asking = bool(self._pending)
+        if self._pending:
             self._ask()
 
-    def _answer_calls(self, wish: _Wish, granted: int, refused: Verdict) -> None:
-        for answer in wish.answers:
+    def _answer_calls(self, take: _PendingTake, granted: int, refused: Verdict) -> None:
+        for answer in take.answers:
             if answer.done():
                 continue
-            if granted and wish.rate.concurrent:
-                self._own.enter(wish.name)
+            if granted and take.rate.concurrent:
+                self._own.enter(take.name)
             answer.set_result(GRANTED if granted else refused)
             granted = max(0, granted - 1)
 
-    async def _ask_redis(self, wishes: list[_Wish]) -> list[tuple[int, Verdict]] | None:
-        """Return for each wish the number of granted calls and the verdict for the others. None: no answer."""
+    async def _ask_redis(self, pending: list[_PendingTake]) -> list[tuple[int, Verdict]] | None:
+        """Return for each take the number of granted calls and the verdict for the others. None: no answer."""
         from redis.exceptions import RedisError  # noqa: PLC0415  # the client has imported this package already
 
         arguments: list[str | float] = [self._replica, 3 * _REPORT_SECONDS]
-        for wish in wishes:
-            rate, running = wish.rate, self._own.running.get(wish.name, 0)
-            arguments += [rate.per_second, rate.burst, rate.concurrent, wish.cost, len(wish.answers), running]
+        for take in pending:
+            rate, running = take.rate, self._own.running.get(take.name, 0)
+            arguments += [rate.per_second, rate.burst, rate.concurrent, take.cost, len(take.answers), running]
         try:
             async with asyncio.timeout(self._answer_seconds):
-                said = await self._script(keys=[self._key(wish.name) for wish in wishes], args=arguments)
+                said = await self._script(keys=[self._key(take.name) for take in pending], args=arguments)
             return [_read(answer) for answer in said]
         except (RedisError, OSError, ValueError) as error:
             self._go_alone(error)
@@ -220,9 +220,9 @@ class SharedBuckets:
         return self._own.take(name, rate.share(self._peers.count), cost)
 
     def _go_alone(self, error: BaseException) -> None:
-        if self.alone:
+        if self.degraded:
             return
-        self.alone = True
+        self.degraded = True
         self.outages += 1
         text = "Redis can't be reached: this replica applies 1/%d of each rate limit by itself: %s"
         logger.warning(text, self._peers.count, reason(error))
@@ -231,21 +231,21 @@ class SharedBuckets:
     async def _return(self) -> None:
         from redis.exceptions import RedisError  # noqa: PLC0415
 
-        while self.alone:
+        while self.degraded:
             await asyncio.sleep(_RETRY_SECONDS)
             with suppress(RedisError, OSError):
                 async with asyncio.timeout(self._answer_seconds):
                     await self._redis.ping()
-                self.alone = False
+                self.degraded = False
         logger.warning("Redis can be reached again: all replicas share the rate limits")
 
     async def _report(self) -> None:
         while True:
             await asyncio.sleep(_REPORT_SECONDS)
             self._rates = {name: rate for name, rate in self._rates.items() if name in self._own.running}
-            if not self.alone:
+            if not self.degraded:
                 for name, rate in self._rates.items():
-                    self._wish(name, rate, 0)
+                    self._pending_take(name, rate, 0)
 
     def _key(self, name: str) -> str:
         return self._prefix + hashlib.blake2b(name.encode(), digest_size=16).hexdigest()

@@ -7,8 +7,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from anyreplica.shared.lost_redis import patiently, persistently, raising_os_errors
-from anyreplica.shared.wakeups import RedisWakeups, Wakeups
+from anyreplica.shared.lost_redis import retry_for, retry_forever, translate_redis_errors
+from anyreplica.shared.notifier import Notifier, RedisNotifier
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -148,14 +148,14 @@ class RedisAnswers:
         self,
         redis: "Redis",
         prefix: str,
-        wakeups: RedisWakeups,
+        notifier: RedisNotifier,
         seconds: float = 0,
         *,
         look_seconds: float = _LOOK_SECONDS,
     ) -> None:
         self._redis = redis
         self._prefix = prefix
-        self._wakeups = wakeups
+        self._notifier = notifier
         self._keep = int(seconds) + _SLACK_SECONDS
         self._look_seconds = look_seconds
         self._expect = redis.register_script(_EXPECT)
@@ -167,8 +167,8 @@ class RedisAnswers:
         self, identity: str, session: str, seconds: float, *, of_round: bool = False
     ) -> AsyncIterator[Wait]:
         # The call listens before the client is asked, so that it does not miss the wake-up of a fast answer.
-        with self._wakeups.waiting(identity) as woken:
-            expected = await persistently(lambda: self._begin(identity, session, seconds))
+        with self._notifier.waiting(identity) as woken:
+            expected = await retry_for(lambda: self._begin(identity, session, seconds))
             if expected == _SESSION_ENDED:
                 raise SessionEnded
             if expected == _ANSWERED:
@@ -185,14 +185,14 @@ class RedisAnswers:
 
     async def _begin(self, identity: str, session: str, seconds: float) -> int:
         keys = [self._request(identity), self._ended(session), self._answer(identity)]
-        with raising_os_errors():
+        with translate_redis_errors():
             return int(await self._expect(keys=keys, args=[session, int(seconds) + self._keep]))
 
     async def give(self, identity: str, session: str, answer: bytes, *, again: bool = False) -> Given:
         keys = [self._request(identity), self._answer(identity), self._ended(session)]
-        args: list[bytes | str | int] = [session, answer, self._keep, self._wakeups.channel, identity, int(again)]
+        args: list[bytes | str | int] = [session, answer, self._keep, self._notifier.channel, identity, int(again)]
         args.append(_SLACK_SECONDS)
-        with raising_os_errors():
+        with translate_redis_errors():
             given: bytes = await self._give(keys=keys, args=args)
         return given.decode()  # type: ignore[return-value]
 
@@ -205,25 +205,25 @@ class RedisAnswers:
                 async with asyncio.timeout(max(0.0, min(remaining, self._look_seconds))):
                     await woken.wait()
             woken.clear()
-            with contextlib.suppress(OSError), raising_os_errors():  # look again when Redis is back
-                answer = await patiently(self._redis.get(self._answer(identity)))
+            with contextlib.suppress(OSError), translate_redis_errors():  # look again when Redis is back
+                answer = await retry_forever(self._redis.get(self._answer(identity)))
                 if isinstance(answer, bytes):
                     return answer
             if remaining <= 0:
                 raise TimeoutError
 
     async def forget(self, identities: Iterable[str], session: str) -> None:
-        with contextlib.suppress(OSError), raising_os_errors():
+        with contextlib.suppress(OSError), translate_redis_errors():
             for identity in identities:
                 keys = [self._request(identity), self._answer(identity)]
                 await self._forget(keys=keys, args=[session, _LATE_SECONDS])
 
     async def end(self, session: str, seconds: float) -> None:
-        with raising_os_errors():
+        with translate_redis_errors():
             await self._redis.set(self._ended(session), b"", ex=max(1, int(seconds)))
 
     async def has_ended(self, session: str) -> bool:
-        with raising_os_errors():
+        with translate_redis_errors():
             return bool(await self._redis.exists(self._ended(session)))
 
     def _request(self, identity: str) -> str:
@@ -274,7 +274,7 @@ return 1
 after this is `late`."""
 
 
-def answers(redis: "Redis | None", prefix: str, wakeups: Wakeups, seconds: float) -> Answers:
+def answers(redis: "Redis | None", prefix: str, notifier: Notifier, seconds: float) -> Answers:
     """Return the store: in Redis if there is one, otherwise in this process.
 
     Args:
@@ -282,8 +282,8 @@ def answers(redis: "Redis | None", prefix: str, wakeups: Wakeups, seconds: float
     """
     if redis is None:
         return LocalAnswers()
-    assert isinstance(wakeups, RedisWakeups)  # noqa: S101
-    return RedisAnswers(redis, prefix, wakeups, seconds)
+    assert isinstance(notifier, RedisNotifier)  # noqa: S101
+    return RedisAnswers(redis, prefix, notifier, seconds)
 
 
 _REMEMBERED = 10_000

@@ -8,12 +8,12 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from anyreplica.features.sessions.event_store import DELIVERED_SECONDS, FOREIGN, UNKNOWN, reader_of
+from anyreplica.features.sessions.event_store import DELIVERED_SECONDS, FOREIGN, UNKNOWN, reader_topic
 from anyreplica.features.sessions.open_round import MOST_CHARACTERS, OpenRound
 from anyreplica.http.event_stream import PING_SECONDS
 from anyreplica.http.in_flight import UNAVAILABLE
 from anyreplica.http.responses import encode
-from anyreplica.shared.lost_redis import PATIENT_SECONDS, PERSIST_SECONDS, persistently
+from anyreplica.shared.lost_redis import PATIENT_SECONDS, PERSIST_SECONDS, retry_for
 
 if TYPE_CHECKING:
     from anyreplica.features.sessions.event_log import EventLog
@@ -55,7 +55,7 @@ class CallEvents:
 
     def taken_over(self, on_reader: Callable[[], object]) -> AbstractContextManager[None]:
         """Call `on_reader` when a client follows these events over another connection, inside the `with` block."""
-        return self._log.wakeups.listening(reader_of(self._stream), on_reader)
+        return self._log.notifier.listening(reader_topic(self._stream), on_reader)
 
     async def append(
         self, event: bytes, *, last: bool, delivered: bool, needed: bool = False, is_counted: bool = False
@@ -90,7 +90,7 @@ class CallEvents:
         persists = needed or (last and not delivered)
         seconds = PERSIST_SECONDS if needed else PATIENT_SECONDS  # the result of a call must not delay a stop
         try:
-            number, size = await (persistently(write, seconds) if persists else write())
+            number, size = await (retry_for(write, seconds) if persists else write())
         except OSError:
             if last and persists and len(self._log.late) < _MOST_LATE:
                 self._log.late.append((self, event))  # nobody else has the result
@@ -133,7 +133,7 @@ class CallEvents:
             return False
         self._round = sealed, found.number
         try:
-            await persistently(partial(self._log.store.wait_in_round, self._stream, self._log.owner, *self._round))
+            await retry_for(partial(self._log.store.wait_in_round, self._stream, self._log.owner, *self._round))
         except OSError as error:  # `give_up` makes the note, too
             logger.warning("Redis can't be reached: no other replica can take over a call: %s", error)
         return True
@@ -150,7 +150,7 @@ class CallEvents:
             return True
         (_, number), self._round = self._round, None
         self._log.kept.set_round(self._stream, 0)
-        is_mine = await persistently(partial(self._log.store.leave_round, self._stream, self._log.owner, number))
+        is_mine = await retry_for(partial(self._log.store.leave_round, self._stream, self._log.owner, number))
         if not is_mine:
             self._log.kept.forget(self._stream)
         return is_mine
@@ -165,7 +165,7 @@ class CallEvents:
         """
         sealed, number = self._round or ("", 0)
         give_up = partial(self._log.store.give_up, self._stream, self._log.owner, sealed, number)
-        is_given = await persistently(give_up, PATIENT_SECONDS)  # the call is not watched during this time
+        is_given = await retry_for(give_up, PATIENT_SECONDS)  # the call is not watched during this time
         if is_given:
             self._log.kept.forget(self._stream)
         return is_given
@@ -177,7 +177,7 @@ class CallEvents:
             OSError: the store cannot be reached for some seconds. `has_reader` then makes the note.
         """
         self._loss_is_noted = False
-        await persistently(self._note_loss, PATIENT_SECONDS)  # the call is not watched during this time
+        await retry_for(self._note_loss, PATIENT_SECONDS)  # the call is not watched during this time
 
     async def keep(self) -> None:
         """Keep the events of a call whose client is connected. Ask the store at most every `PING_SECONDS`.

@@ -26,7 +26,7 @@ from anyreplica.http.refusal import Refused
 from anyreplica.mcp.call import Call
 from anyreplica.mcp.client_channel import NO_STREAM, ClientRequestError, NoClientChannel
 from anyreplica.mcp.message import Request
-from anyreplica.shared.lost_redis import persistently
+from anyreplica.shared.lost_redis import retry_for
 
 logger = logging.getLogger(__name__)
 
@@ -205,10 +205,10 @@ class SessionChannel:
         begin = partial(self._sessions.events.begin, self._session, request.id, caller)
         try:
             if self._waits:
-                events = await persistently(begin)
+                events = await retry_for(begin)
             elif self._sessions.events.is_healthy:
                 async with self.outside():
-                    events = await persistently(begin, _BEGIN_SECONDS)
+                    events = await retry_for(begin, _BEGIN_SECONDS)
             else:  # an outage delays no call
                 events = await begin()
             if events is not None and self._stack is not None and self._watch is not None:

@@ -20,7 +20,7 @@ from anyreplica.features.sessions.waiting_calls import WaitingCall
 from anyreplica.http.refusal import ClientGone, Refused
 from anyreplica.http.responses import encode
 from anyreplica.mcp.client_channel import ClientRequestError
-from anyreplica.shared.lost_redis import persistently
+from anyreplica.shared.lost_redis import retry_for
 
 logger = logging.getLogger(__name__)
 
@@ -170,7 +170,7 @@ class ClientRequests:
         async def give() -> Given:
             return await self.answers.give(identity, session, answer, again=next(tries) > 0)
 
-        return await persistently(give)
+        return await retry_for(give)
 
 
 async def _cancel(write: WriteEvent, identity: str, why: str) -> None:

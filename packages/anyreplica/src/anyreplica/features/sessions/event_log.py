@@ -24,7 +24,7 @@ from anyreplica.features.sessions.event_store import (
     EventStore,
     LocalEvents,
     name_of,
-    reader_of,
+    reader_topic,
 )
 from anyreplica.features.sessions.kept_bytes import EVENT_BYTES, KeptBytes
 from anyreplica.features.sessions.open_round import OpenRound, RoundSeal
@@ -34,9 +34,9 @@ from anyreplica.http.event_stream import FIRST_WITH_EMPTY
 from anyreplica.http.refusal import Refused
 from anyreplica.http.responses import encode
 from anyreplica.http.shares import Shares
-from anyreplica.process.meanwhile import meanwhile
-from anyreplica.shared.lost_redis import QUICK_SECONDS, patiently, persistently
-from anyreplica.shared.wakeups import RedisWakeups, Wakeups
+from anyreplica.process.background_task import background_task
+from anyreplica.shared.lost_redis import QUICK_SECONDS, retry_for, retry_forever
+from anyreplica.shared.notifier import Notifier, RedisNotifier
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -61,7 +61,7 @@ _LOST = "The replica that ran this call was lost; send the call again."
 
 
 @dataclass(frozen=True, slots=True)
-class TakenCall:
+class AdoptedCall:
     """A call that waited for its client, and that this replica has taken over."""
 
     identity: int | str
@@ -72,7 +72,7 @@ class TakenCall:
     """The ids of those questions of the round that the client has got or will get from the log."""
 
 
-Continue = Callable[[TakenCall], object]
+Continue = Callable[[AdoptedCall], object]
 """Starts a task that continues with a call."""
 
 
@@ -91,7 +91,7 @@ class EventLog:
         self,
         redis: "Redis | None",
         prefix: str,
-        wakeups: Wakeups,
+        notifier: Notifier,
         seconds: float,
         keys: Sequence[str],
         most: int,
@@ -106,7 +106,7 @@ class EventLog:
         self._sending = Shares(most)
         """Bytes of the events that are being sent to clients that resume calls."""
         self._turns = asyncio.Lock()
-        self.wakeups = wakeups
+        self.notifier = notifier
         self.seal = RoundSeal(keys, prefix)
         self.resumed = 0
         """Number of streams that clients have resumed at this replica."""
@@ -128,16 +128,16 @@ class EventLog:
         self._readers: set[asyncio.Event] = set()
         self._closed = False
         if redis is None:
-            self.store: EventStore = LocalEvents(seconds, wakeups)
+            self.store: EventStore = LocalEvents(seconds, notifier)
         else:
-            assert isinstance(wakeups, RedisWakeups)  # noqa: S101
-            self.store = RedisEvents(redis, prefix, seconds, wakeups.channel)
+            assert isinstance(notifier, RedisNotifier)  # noqa: S101
+            self.store = RedisEvents(redis, prefix, seconds, notifier.channel)
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Show the other replicas that this one runs, inside the `async with` block."""
         try:
-            async with meanwhile(self._show_life()):
+            async with background_task(self._show_life()):
                 yield
         finally:
             with contextlib.suppress(OSError):
@@ -157,7 +157,7 @@ class EventLog:
             try:
                 self.kept.expire()
                 self._shown_at = time.monotonic()
-                await patiently(self.store.show_life(self.owner))
+                await retry_forever(self.store.show_life(self.owner))
                 self._healthy_since = None if self._is_late else self._healthy_since or time.monotonic()
                 self._shown_at = None
                 while self.late:
@@ -186,7 +186,7 @@ class EventLog:
         if since is None or self._is_late or time.monotonic() - since < self._silent_seconds:
             return False
         asked = time.monotonic()
-        silence = await patiently(self.store.silence(part.owner))
+        silence = await retry_forever(self.store.silence(part.owner))
         if time.monotonic() - asked > QUICK_SECONDS:
             return False
         return silence > (self._silent_seconds if waited > self._silent_seconds else _LONG_SILENT_SECONDS)
@@ -231,13 +231,13 @@ class EventLog:
         reader, after = secrets.token_hex(8), int(number) if number.isdecimal() and len(number) < 10 else -1
         resumed = time.monotonic()
         await self._begin_reading(stream, session, after, reader)
-        await patiently(self.wakeups.wake_everywhere(reader_of(stream)))
+        await retry_forever(self.notifier.wake_everywhere(reader_topic(stream)))
         self.resumed += 1
         # Without an id in this stream, the official TypeScript clients would not resume the call a second time.
         yield f"{stream}.{after}" if session.version >= FIRST_WITH_EMPTY else "", b""
         with (
-            self.wakeups.waiting(name_of(stream)) as woken,
-            self.wakeups.listening(reader_of(stream), woken.set),
+            self.notifier.waiting(name_of(stream)) as woken,
+            self.notifier.listening(reader_topic(stream), woken.set),
             contextlib.ExitStack() as stack,
         ):
             self._readers.add(woken)
@@ -258,7 +258,7 @@ class EventLog:
                         continue
                     if after == count and is_whole:
                         return
-                    await patiently(self.store.follow(stream, self.seconds))
+                    await retry_forever(self.store.follow(stream, self.seconds))
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(min(self._look_seconds, self.seconds / 2)):
                         await woken.wait()
@@ -270,14 +270,14 @@ class EventLog:
 
         # The official Python client resumes a call at most twice if it gets errors.
         is_possible = stream and ":" not in stream and after >= 0
-        part = await persistently(lambda: self.store.read(stream, session.key, after)) if is_possible else None
+        part = await retry_for(lambda: self.store.read(stream, session.key, after)) if is_possible else None
         if part is None:
             raise Refused(400, "Unknown or expired event id in Last-Event-ID; call the tool again.")
         if after < part.dropped:
             text = f"The events after this Last-Event-ID were not kept: {self.kept.describe()}. Call the tool again."
             raise Refused(400, text)
-        await persistently(lambda: self.store.follow(stream, self.seconds))
-        await persistently(lambda: self.store.set_reader(stream, reader))
+        await retry_for(lambda: self.store.follow(stream, self.seconds))
+        await retry_for(lambda: self.store.set_reader(stream, reader))
 
     @contextlib.asynccontextmanager
     async def _sending_again(self, caller: str, part: EventPart) -> AsyncIterator[list[bytes]]:
@@ -302,7 +302,7 @@ class EventLog:
         self, stream: str, session: Session, after: int, caller: str, go_on: Continue, waited: float
     ) -> EventPart | None:
         """Return the events after a number. If the replica of the call was lost, take the call over or end it."""
-        part = await patiently(self.store.read(stream, session.key, after))
+        part = await retry_forever(self.store.read(stream, session.key, after))
         if part is None or part.is_whole or part.has_more or stream in self._taking:
             return part
         if not await self._is_lost(part, stream, waited):
@@ -310,7 +310,7 @@ class EventLog:
         # A task of its own, because a client that leaves must not interrupt a take-over.
         task = self._taking[stream] = asyncio.ensure_future(self._take_over(stream, session, part, caller, go_on))
         await asyncio.shield(task)
-        return await patiently(self.store.read(stream, session.key, after))
+        return await retry_forever(self.store.read(stream, session.key, after))
 
     async def _take_over(self, stream: str, session: Session, part: EventPart, caller: str, go_on: Continue) -> None:
         """Take over a call of a lost replica, or end it. While Redis cannot be reached, leave it to a later look."""
@@ -330,7 +330,7 @@ class EventLog:
                     return sealed
             return await self.store.take_over(stream, part.owner, self.owner)
 
-        sealed = await persistently(attempt)
+        sealed = await retry_for(attempt)
         if sealed is None:  # another replica has taken over the call
             return
         found = self.seal.open(stream, sealed)
@@ -341,7 +341,7 @@ class EventLog:
         self.taken += 1
         self.kept.adopt(stream, caller, size)
         self.running_here.add(stream)
-        go_on(TakenCall(from_json(part.request), found, CallEvents(self, stream, part.request), sent))
+        go_on(AdoptedCall(from_json(part.request), found, CallEvents(self, stream, part.request), sent))
 
     async def _sent(self, stream: str, session: Session, found: OpenRound) -> tuple[frozenset[str], int]:
         """Look through the events of a call that the store has.
@@ -351,7 +351,7 @@ class EventLog:
         sent: set[str] = set()
         after, size, has_more = 0, 0, True
         while has_more:
-            part = await patiently(self.store.read(stream, session.key, after))
+            part = await retry_forever(self.store.read(stream, session.key, after))
             if part is None:
                 break
             events = b"".join(part.events)
@@ -365,5 +365,5 @@ class EventLog:
         error = encode({"code": INTERNAL_ERROR, "message": _LOST}).decode()
         message = f'{{"jsonrpc":"2.0","id":{request},"error":{error}}}'.encode()
         write = self.store.append(stream, owner, message, "end", _END_BYTES, last=True, delivered=False)
-        if (await patiently(write)).number > 0:
+        if (await retry_forever(write)).number > 0:
             self.lost += 1

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 
 from anyreplica.features.sessions.expiring import Expiring
 from anyreplica.features.sessions.kept_bytes import EVENT_BYTES
-from anyreplica.shared.wakeups import ONCE, Wakeups
+from anyreplica.shared.notifier import COMMAND_PREFIX, Notifier
 
 FOREIGN, UNKNOWN = 0, -1
 """Results of a change of a call. `FOREIGN`: another replica owns the call, or the call is over. `UNKNOWN`: the store no
@@ -145,9 +145,9 @@ class _Stream:
 class LocalEvents:
     """The store of a single replica, in its memory."""
 
-    def __init__(self, seconds: float, wakeups: Wakeups) -> None:
+    def __init__(self, seconds: float, notifier: Notifier) -> None:
         self._seconds = seconds + SLACK_SECONDS
-        self._wakeups = wakeups
+        self._notifier = notifier
         self._streams: Expiring[_Stream] = Expiring()
 
     async def begin(self, stream: str, session: str, owner: str, request: str) -> None:
@@ -177,7 +177,7 @@ class LocalEvents:
             found.dropped += 1
         found.is_whole = last
         self._streams.keep(stream, DELIVERED_SECONDS if last and delivered else self._seconds)
-        self._wakeups.wake(name_of(stream))
+        self._notifier.wake(name_of(stream))
         return WrittenEvent(found.dropped + len(found.events), found.size)
 
     async def read(self, stream: str, session: str, after: int) -> EventPart | None:
@@ -245,6 +245,6 @@ def name_of(stream: str) -> str:
     return f"events:{stream}"
 
 
-def reader_of(stream: str) -> str:
+def reader_topic(stream: str) -> str:
     """Return the name of the wake-ups for a new reader of a call's events."""
-    return f"{ONCE}reader:{stream}"  # an order: after a loss of Redis, no client must move on
+    return f"{COMMAND_PREFIX}reader:{stream}"  # an order: after a loss of Redis, no client must move on

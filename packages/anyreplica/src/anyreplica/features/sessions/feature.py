@@ -4,11 +4,11 @@ import logging
 from collections.abc import Sequence
 
 from anyreplica.feature import Feature, Parts, Replica
+from anyreplica.features.sessions.adopted_calls import AdoptedCalls
 from anyreplica.features.sessions.requests import SessionRequests
 from anyreplica.features.sessions.rounds import Rounds
 from anyreplica.features.sessions.session_methods import SessionMethods
 from anyreplica.features.sessions.sessions import Sessions
-from anyreplica.features.sessions.taken_calls import TakenCalls
 from anyreplica.mcp.components import cannot_ask
 from anyreplica.mcp.own_work import OwnMiddleware
 
@@ -31,7 +31,7 @@ class ClientSessions(Feature):
         sessions = Sessions(settings, replica.redis, limits.in_flight, limits.memory, replica.bus)
         if sessions.records is not None:
             SessionMethods(sessions.records).offer(replica.mcp)
-        taken = TakenCalls(sessions, limits, replica.answer, replica.logged)
+        taken = AdoptedCalls(sessions, limits, replica.answer, replica.logged)
         return Parts(
             sessions=SessionRequests(sessions, limits, taken),
             collectors=sessions.collectors,

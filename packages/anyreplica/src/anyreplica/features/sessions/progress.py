@@ -14,8 +14,8 @@ from pydantic_core import from_json
 from anyreplica.features.sessions.open_round import Question
 from anyreplica.features.sessions.session import Session
 from anyreplica.http.responses import encode
-from anyreplica.process.meanwhile import meanwhile
-from anyreplica.shared.wakeups import Wakeups
+from anyreplica.process.background_task import background_task
+from anyreplica.shared.notifier import Notifier
 
 logger = logging.getLogger(__name__)
 
@@ -28,8 +28,8 @@ _MOST_WAITING = 100
 class ClientProgress:
     """The progress that clients report about requests of the server (MCP 2025-11-25, Utilities, "Progress")."""
 
-    def __init__(self, wakeups: Wakeups) -> None:
-        self._wakeups = wakeups
+    def __init__(self, notifier: Notifier) -> None:
+        self._notifier = notifier
 
     async def pass_on(self, session: Session, params: Mapping[str, Any]) -> None:
         """Pass a report of a client on to the replica whose request it belongs to. An invalid report is dropped.
@@ -43,7 +43,7 @@ class ClientProgress:
                 numbers = _finite(progress), _finite(params.get("total"))
                 report = encode([*numbers, message if isinstance(message, str) else None])
                 if numbers[0] is not None and len(report) <= _LONGEST and "\n" not in token:
-                    await self._wakeups.send(_name(session, token), report.decode())
+                    await self._notifier.send(_name(session, token), report.decode())
 
     @contextlib.asynccontextmanager
     async def reported(self, session: Session, identity: str, on_progress: ProgressFnT) -> AsyncIterator[None]:
@@ -62,8 +62,8 @@ class ClientProgress:
                 except Exception:
                     logger.exception("A tool's function for progress has failed")
 
-        with self._wakeups.receiving(_name(session, identity), take):
-            async with meanwhile(deliver()):
+        with self._notifier.receiving(_name(session, identity), take):
+            async with background_task(deliver()):
                 yield
 
 

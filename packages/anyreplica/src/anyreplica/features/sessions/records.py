@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from anyreplica.features.sessions.session import Session
-from anyreplica.shared.lost_redis import raising_os_errors
-from anyreplica.shared.wakeups import Wakeups
+from anyreplica.shared.lost_redis import translate_redis_errors
+from anyreplica.shared.notifier import Notifier
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -94,12 +94,12 @@ class _RedisStore:
         self._write = redis.register_script(_WRITE)
 
     async def read(self, session: Session) -> dict[str, str]:
-        with raising_os_errors():
+        with translate_redis_errors():
             fields: Any = await self._redis.hgetall(self._key(session))
         return {name.decode(): value.decode() for name, value in fields.items()}
 
     async def write(self, session: Session, name: str, value: str | None) -> bool:
-        with raising_os_errors():
+        with translate_redis_errors():
             if value is None:
                 await self._redis.hdel(self._key(session), name)
                 return True
@@ -134,9 +134,9 @@ class SessionRecords:
     Each method raises OSError if the store cannot be reached.
     """
 
-    def __init__(self, redis: "Redis | None", prefix: str, wakeups: Wakeups) -> None:
+    def __init__(self, redis: "Redis | None", prefix: str, notifier: Notifier) -> None:
         self._store: _Store = _LocalStore() if redis is None else _RedisStore(redis, prefix)
-        self._wakeups = wakeups
+        self._notifier = notifier
 
     async def read(self, session: Session) -> SessionRecord:
         """Return the record of a session."""
@@ -171,7 +171,7 @@ class SessionRecords:
 
     async def changed(self, session: Session) -> None:
         """Tell the event streams of a session, on all replicas, to look at their session again."""
-        await self._wakeups.wake_everywhere(name_of(session))
+        await self._notifier.wake_everywhere(name_of(session))
 
 
 def name_of(session: Session) -> str:

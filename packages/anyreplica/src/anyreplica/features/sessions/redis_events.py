@@ -15,7 +15,7 @@ from anyreplica.features.sessions.event_store import (
     name_of,
 )
 from anyreplica.features.sessions.kept_bytes import EVENT_BYTES
-from anyreplica.shared.lost_redis import raising_os_errors
+from anyreplica.shared.lost_redis import translate_redis_errors
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -42,7 +42,7 @@ class RedisEvents:
 
     async def begin(self, stream: str, session: str, owner: str, request: str) -> None:
         fields: Any = {"session": session, "reader": "", "whole": "0", "owner": owner, "request": request}
-        with raising_os_errors():
+        with translate_redis_errors():
             async with self._redis.pipeline() as pipe:
                 pipe.hset(self._about(stream), mapping=fields)
                 pipe.expire(self._about(stream), self._seconds)
@@ -55,14 +55,14 @@ class RedisEvents:
         keys = [self._about(stream), self._events(stream)]
         args: list[bytes | str | int] = [owner, event, int(last), seconds, MOST_EVENTS, limit, EVENT_BYTES]
         args += [self._channel, name_of(stream), mark]
-        with raising_os_errors():
+        with translate_redis_errors():
             written = await self._append(keys=keys, args=args)
         return WrittenEvent(written) if isinstance(written, int) else WrittenEvent(*map(int, written))
 
     async def read(self, stream: str, session: str, after: int) -> EventPart | None:
         keys = [self._events(stream), self._about(stream)]
         args: list[str | int] = [session, after, PART_BYTES]
-        with raising_os_errors():
+        with translate_redis_errors():
             found = await self._read(keys=keys, args=args)
         if not found:
             return None
@@ -71,54 +71,54 @@ class RedisEvents:
         return EventPart(events, int(dropped or 0), bool(has_more), whole == b"1", *texts)
 
     async def show_life(self, owner: str) -> None:
-        with raising_os_errors():
+        with translate_redis_errors():
             await self._redis.set(self._alive(owner), b"", px=_LIFE_MILLISECONDS)
 
     async def show_end(self, owner: str) -> None:
-        with raising_os_errors():
+        with translate_redis_errors():
             await self._redis.delete(self._alive(owner))
 
     async def silence(self, owner: str) -> float:
-        with raising_os_errors():
+        with translate_redis_errors():
             left = await self._redis.pttl(self._alive(owner))
         return (_LIFE_MILLISECONDS - left) / 1000 if left >= 0 else math.inf
 
     async def wait_in_round(self, stream: str, owner: str, sealed: str, number: int) -> bool:
-        with raising_os_errors():
+        with translate_redis_errors():
             return bool(await self._wait_in_round(keys=[self._about(stream)], args=[owner, sealed, number]) != FOREIGN)
 
     async def leave_round(self, stream: str, owner: str, number: int) -> bool:
-        with raising_os_errors():
+        with translate_redis_errors():
             return bool(await self._leave_round(keys=[self._about(stream)], args=[owner, number]) != FOREIGN)
 
     async def give_up(self, stream: str, owner: str, sealed: str, number: int) -> bool:
-        with raising_os_errors():
+        with translate_redis_errors():
             args: list[str | int] = [owner, "", self._channel, name_of(stream), sealed, number]
             return await self._set_owner(keys=[self._about(stream)], args=args) not in (_BUSY, UNKNOWN)
 
     async def take_over(self, stream: str, lost: str, owner: str) -> str | None:
-        with raising_os_errors():
+        with translate_redis_errors():
             args: list[str | int] = [lost, owner, self._channel, name_of(stream), "", 0]
             sealed = await self._set_owner(keys=[self._about(stream)], args=args)
         return sealed.decode() if isinstance(sealed, bytes) else None
 
     async def set_reader(self, stream: str, reader: str) -> None:
-        with raising_os_errors():
+        with translate_redis_errors():
             await self._redis.hset(self._about(stream), "reader", reader)
 
     async def keep(self, stream: str) -> None:
-        with raising_os_errors():
+        with translate_redis_errors():
             async with self._redis.pipeline() as pipe:
                 pipe.expire(self._about(stream), self._seconds)
                 pipe.expire(self._events(stream), self._seconds)
                 await pipe.execute()
 
     async def follow(self, stream: str, seconds: float) -> None:
-        with raising_os_errors():
+        with translate_redis_errors():
             await self._redis.set(f"{self._about(stream)}:followed", b"", ex=max(1, int(seconds)))
 
     async def is_followed(self, stream: str) -> bool:
-        with raising_os_errors():
+        with translate_redis_errors():
             return bool(await self._redis.exists(f"{self._about(stream)}:followed"))
 
     def _alive(self, owner: str) -> str:

@@ -10,7 +10,7 @@ from starlette.types import Receive, Scope, Send
 from anyreplica.components.deadline import TimeLimit
 from anyreplica.features.sessions.call_events import CallEvents
 from anyreplica.features.sessions.channel import ClientNews, ClientWatch, SessionChannel
-from anyreplica.features.sessions.event_log import TakenCall
+from anyreplica.features.sessions.event_log import AdoptedCall
 from anyreplica.features.sessions.open_round import OpenRound
 from anyreplica.http.access_log import FAILED, RPC_ERROR
 from anyreplica.http.event_stream import FIRST_WITH_EMPTY, PING_SECONDS, empty_event, event
@@ -62,9 +62,9 @@ class SessionReply(Reply):
         self._drains = False  # whether this replica drains and has not yet tried to give the call to another replica
         self.events: CallEvents | None = None
         self.detached = False
-        self.taken: TakenCall | None = None
+        self.taken: AdoptedCall | None = None
 
-    def take_over(self, taken: TakenCall) -> None:
+    def take_over(self, taken: AdoptedCall) -> None:
         """Make this the reply to a call of another replica. Its client reads the events over another connection."""
         self.events, self.taken = taken.events, taken
         self.streaming = self.as_events = self.detached = True

@@ -8,17 +8,17 @@ from functools import partial
 
 from starlette.types import Receive, Scope, Send
 
+from anyreplica.features.sessions.adopted_calls import AdoptedCalls
 from anyreplica.features.sessions.channel import SessionChannel, SessionStart
 from anyreplica.features.sessions.reply import SessionReply
 from anyreplica.features.sessions.session import Session
 from anyreplica.features.sessions.sessions import Sessions
-from anyreplica.features.sessions.taken_calls import TakenCalls
 from anyreplica.http.access_log import CALLED
 from anyreplica.http.event_stream import EVENT_STREAM_HEADERS, PING, empty_event, event
 from anyreplica.http.headers import Headers, headers_of
 from anyreplica.http.in_flight import UNAVAILABLE
-from anyreplica.http.intake import Intake
 from anyreplica.http.refusal import Refused
+from anyreplica.http.request_limits import RequestLimits
 from anyreplica.http.responses import send_response
 from anyreplica.mcp.call import Call
 from anyreplica.mcp.message import Notification, Request, Response, is_too_long
@@ -38,10 +38,10 @@ _CANCELLED, _PROGRESS = "notifications/cancelled", "notifications/progress"
 class SessionRequests:
     """Answers the requests of clients with sessions. This is the `HandshakeSessions` of the endpoint."""
 
-    def __init__(self, sessions: Sessions, intake: Intake, taken: TakenCalls) -> None:
+    def __init__(self, sessions: Sessions, limits: RequestLimits, taken: AdoptedCalls) -> None:
         self.keeps_state = sessions.records is not None
         self._sessions = sessions
-        self._intake = intake
+        self._limits = limits
         self._taken = taken
 
     def call(
@@ -86,7 +86,7 @@ class SessionRequests:
         """Pass the response of a client to the call that waits for it, on any replica, and answer with status 202.
 
         A response does not count for MAX_IN_FLIGHT or for its caller's rate limit, because the call that waits for it
-        may have the last place. A response that no call waits for counts for the rate limit.
+        may have the last slot. A response that no call waits for counts for the rate limit.
 
         Raises:
             Refused: HTTP 400: the response uses the stateless protocol, in which a server sends no requests; or no call
@@ -97,31 +97,31 @@ class SessionRequests:
         if handshake_version(headers) is None:
             raise unexpected_response()
         scope[CALLED] = ("response", "")
-        intake = self._intake
-        intake.responses.enter(None)
+        limits = self._limits
+        limits.responses.acquire(None)
         try:
-            intake.memory.take(response.memory)
+            limits.memory.acquire(response.memory)
             try:
                 session = self._sessions.open(scope, _session_id(headers))
                 await self._sessions.requests.answer(session, response.answered, response.answer)
             finally:
-                intake.memory.give(response.memory)
+                limits.memory.release(response.memory)
         except Refused:
-            leave = None if intake.limiter is None else await intake.limiter.enter(scope, "", None)
-            if leave is not None:
-                leave()
+            release = None if limits.limiter is None else await limits.limiter.acquire(scope, "", None)
+            if release is not None:
+                release()
             raise
         finally:
-            intake.responses.leave()
+            limits.responses.release()
         await send_response(scope, send, 202, (), b"")
 
     async def answer_without_body(self, scope: Scope, receive: Receive, send: Send) -> None:
         """End a session on all replicas (HTTP DELETE), or open its event stream (GET)."""
         headers, opens = headers_of(scope), scope["method"] == "GET"
         if opens:  # a resumed stream belongs to a call that counts as running already
-            leave = await self._intake.listen(scope, concurrent=_LAST_EVENT not in headers)
+            release = await self._limits.listen(scope, concurrent=_LAST_EVENT not in headers)
         else:  # a client may end its session while all the calls that it may run at the same time still run
-            leave = await self._intake.enter(self._intake.in_flight, scope, "", None, 0, concurrent=False)
+            release = await self._limits.acquire(self._limits.in_flight, scope, "", None, 0, concurrent=False)
         try:
             session = await self._sessions.open_live(scope, _session_id(headers))
             if opens:
@@ -130,7 +130,7 @@ class SessionRequests:
                 await self._sessions.end(session)
                 await send_response(scope, send, 204, (), b"")
         finally:
-            leave()
+            release()
 
     async def _stream(self, session: Session, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve the event stream of a session, or resume the event stream of a call (Last-Event-ID)."""

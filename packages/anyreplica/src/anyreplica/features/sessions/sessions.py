@@ -28,8 +28,8 @@ from anyreplica.features.sessions.waiting_calls import WaitingCall, WaitingCalls
 from anyreplica.http.in_flight import UNAVAILABLE, InFlight, Memory
 from anyreplica.http.refusal import Refused
 from anyreplica.settings import Settings
-from anyreplica.shared.lost_redis import patiently, persistently
-from anyreplica.shared.wakeups import ONCE, RedisWakeups, Wakeups
+from anyreplica.shared.lost_redis import retry_for, retry_forever
+from anyreplica.shared.notifier import COMMAND_PREFIX, Notifier, RedisNotifier
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -58,10 +58,10 @@ class Sessions:
         keys = settings.request_state_ring or [secrets.token_hex(32)]
         self.in_flight = in_flight
         self._ids = SessionIds(keys, name, settings.handshake_session_seconds)
-        self._wakeups = Wakeups() if redis is None else RedisWakeups(redis, f"{name}:wakeups")
+        self._notifier = Notifier() if redis is None else RedisNotifier(redis, f"{name}:wakeups")
         is_full = settings.handshake_sessions == "full"
         kept = settings.resume_seconds + settings.client_request_seconds if is_full else 0
-        self._answers = answers(redis, name, self._wakeups, kept)
+        self._answers = answers(redis, name, self._notifier, kept)
         self._clients = ClientIdentities(settings.trusted_proxies)
         self.leaving: set[Callable[[], object]] = set()
         """Functions that move the client of a running call on to another replica. `leave` calls them."""
@@ -71,7 +71,7 @@ class Sessions:
         """The tasks of calls that this replica has taken over."""
         self._stop_seconds = settings.drain_seconds + settings.shutdown_grace_seconds
         self._stops = 0.0
-        self.progress = ClientProgress(self._wakeups)
+        self.progress = ClientProgress(self._notifier)
         self.requests = ClientRequests(self._answers, settings.client_request_seconds)
         self.waiting = WaitingCalls(in_flight, memory, settings.max_client_requests)
         self.records: SessionRecords | None = None
@@ -82,9 +82,9 @@ class Sessions:
         """The events of calls that clients can resume; None unless HANDSHAKE_SESSIONS is full."""
         if is_full and bus is not None:
             seconds, most = settings.resume_seconds, settings.resume_bytes
-            self.events = EventLog(redis, name, self._wakeups, seconds, keys, most)
-            self.records = SessionRecords(redis, name, self._wakeups)
-            self.streams = SessionStreams(self.records, self._answers, self._wakeups, bus)
+            self.events = EventLog(redis, name, self._notifier, seconds, keys, most)
+            self.records = SessionRecords(redis, name, self._notifier)
+            self.streams = SessionStreams(self.records, self._answers, self._notifier, bus)
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -93,7 +93,7 @@ class Sessions:
         At the end, wait for the calls that this replica has taken over, until SHUTDOWN_GRACE_SECONDS are over.
         """
         async with contextlib.AsyncExitStack() as stack:
-            await stack.enter_async_context(self._wakeups.running())
+            await stack.enter_async_context(self._notifier.running())
             if self.events is not None:
                 await stack.enter_async_context(self.events.running())
             stack.push_async_callback(self._end_taken)
@@ -183,13 +183,13 @@ class Sessions:
         """
         if isinstance(identity, int | str):
             async with self.in_flight.outside():
-                await patiently(self._wakeups.wake_everywhere(_call(sealed, identity)))
+                await retry_forever(self._notifier.wake_everywhere(_call(sealed, identity)))
 
     def cancelling(
         self, sealed: bytes, identity: int | str, cancel: Callable[[], object]
     ) -> AbstractContextManager[None]:
         """Call `cancel` when the client cancels this call, inside the `with` block."""
-        return self._wakeups.listening(_call(sealed, identity), cancel)
+        return self._notifier.listening(_call(sealed, identity), cancel)
 
     async def end(self, session: Session) -> None:
         """End a session on all replicas.
@@ -198,9 +198,9 @@ class Sessions:
             Refused: HTTP 503: Redis cannot be reached for some seconds.
         """
         try:
-            await persistently(lambda: self._answers.end(session.key, session.expires - time.time()))
+            await retry_for(lambda: self._answers.end(session.key, session.expires - time.time()))
             if self.records is not None:
-                await patiently(self.records.changed(session))
+                await retry_forever(self.records.changed(session))
         except OSError as error:
             logger.warning("Redis can't be reached: a session was not ended: %s", error)
             text = "The session cannot be ended now; retry later."
@@ -209,4 +209,4 @@ class Sessions:
 
 def _call(sealed: bytes, identity: int | str) -> str:
     """Return the name of the wake-ups of a call. It must not contain the session id, which others could use."""
-    return f"{ONCE}call:{hashlib.sha256(sealed).hexdigest()[:32]}:{identity!r}"
+    return f"{COMMAND_PREFIX}call:{hashlib.sha256(sealed).hexdigest()[:32]}:{identity!r}"

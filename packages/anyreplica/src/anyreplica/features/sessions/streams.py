@@ -13,7 +13,7 @@ from anyreplica.features.sessions.records import SessionRecord, SessionRecords, 
 from anyreplica.features.sessions.session import Session
 from anyreplica.http.event_stream import PING_SECONDS
 from anyreplica.http.responses import encode
-from anyreplica.shared.wakeups import Wakeups
+from anyreplica.shared.notifier import Notifier
 
 
 class _Open:
@@ -64,10 +64,10 @@ class SessionStreams:
     message must reach the client only once (MCP 2025-11-25, Transports, "Multiple Connections").
     """
 
-    def __init__(self, records: SessionRecords, answers: Answers, wakeups: Wakeups, bus: SubscriptionBus) -> None:
+    def __init__(self, records: SessionRecords, answers: Answers, notifier: Notifier, bus: SubscriptionBus) -> None:
         self._records = records
         self._answers = answers
-        self._wakeups = wakeups
+        self._notifier = notifier
         self._bus = bus
         self._open: set[_Open] = set()
         self._closed = False
@@ -96,7 +96,7 @@ class SessionStreams:
         self._open.add(stream)
         unsubscribe = self._bus.subscribe(stream.hear)
         try:
-            with self._wakeups.listening(name_of(session), stream.look_again):
+            with self._notifier.listening(name_of(session), stream.look_again):
                 await self._records.set_stream(session, name)
                 stream.record = await self._records.read(session)
                 yield "", b""

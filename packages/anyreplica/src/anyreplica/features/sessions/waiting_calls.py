@@ -127,7 +127,7 @@ class WaitingCall:
         """Stop counting the answers, because the task of the call has ended or is being cancelled."""
         self._has_ended = True
         if not self.pauses.is_open:
-            self._all.memory.give(self._answers)
+            self._all.memory.release(self._answers)
         self._answers = 0
 
     def _begin(self, *, beyond: bool) -> None:
@@ -137,8 +137,8 @@ class WaitingCall:
             self._all.check_bytes(self._caller, size)
         self._waiting = size
         self._all.bytes.add(self._caller, size)
-        self._all.in_flight.leave()
-        self._all.memory.give(self._counted + self._answers)
+        self._all.in_flight.release()
+        self._all.memory.release(self._counted + self._answers)
 
     def _end(self) -> None:
         """Count the call as in flight again, even beyond the limits, if other calls have taken its place."""

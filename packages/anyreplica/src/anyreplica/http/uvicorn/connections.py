@@ -59,10 +59,10 @@ class Connections:
             loop.call_later(_SWEEP_SECONDS, self._sweep, loop)
         if len(self._open) <= most:
             return
-        staying = [each for each in self._open if not each.is_leaving]
+        staying = [each for each in self._open if not each.is_closing]
         if len(staying) > most and not self._make_room(connection, loop.time()):
             if len(self._open) > most + _LEAVING:
-                connection.cut()
+                connection.reset()
             else:
                 text = f"Connection limit reached (MAX_CONNECTIONS={most}); retry later."
                 connection.refuse("503 Service Unavailable", text, "retry-after: 1")
@@ -85,7 +85,7 @@ class Connections:
             slowest = min(self._unsent, key=lambda each: each.unsent_since)
             self._unsent.remove(slowest)
             waiting -= slowest.unsent
-            slowest.cut()
+            slowest.reset()
 
     def release(self, connection: "HttpProtocol") -> None:
         self._unsent.discard(connection)
@@ -101,7 +101,7 @@ class Connections:
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
         now = loop.time()
         for connection in tuple(self._open):
-            connection.look(now)
+            connection.check_timeouts(now)
         self._sweeping = bool(self._open)
         if self._sweeping:
             loop.call_later(_SWEEP_SECONDS, self._sweep, loop)

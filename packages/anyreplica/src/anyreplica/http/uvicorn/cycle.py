@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from anyreplica.http.uvicorn.protocol import HttpProtocol
 
 _SECONDS = 0.002
-"""Time limit for the work of a `Turn`, in seconds. Then the event loop reads the data that arrived in this time."""
+"""Time limit for the work of a `WriteBatch`, in seconds. Then the event loop reads the data that has arrived."""
 
 _LARGE = 64 * 1024
 """Minimum size of a body that is written alone and not together with other replies, in bytes."""
 
 
-class Turn:
+class WriteBatch:
     """A queue of the work of all connections (parsing, answering), which also writes their replies together.
 
     Each write to a socket is a system call. The call may also wake the process that reads, on another core. In a
@@ -81,8 +81,8 @@ class Turn:
                 self._be_due()
 
 
-turn_of = functools.lru_cache(maxsize=1)(Turn)
-"""Returns the `Turn` that all connections of an event loop share."""
+write_batch_for = functools.lru_cache(maxsize=1)(WriteBatch)
+"""Returns the `WriteBatch` that all connections of an event loop share."""
 
 
 class Cycle(RequestResponseCycle):
@@ -127,7 +127,7 @@ class Cycle(RequestResponseCycle):
             if 0 < self.connection.settings.compress_min_bytes <= len(message["body"]):
                 return self._send_large(message)
             return self._send_whole(message)
-        if kind == "http.response.start" and self.connection.leaving:
+        if kind == "http.response.start" and self.connection.next_is_last:
             message["headers"] = [*message.get("headers", ()), (b"connection", b"close")]
         return self._send_part(message)
 
@@ -154,7 +154,7 @@ class Cycle(RequestResponseCycle):
             or not self.keep_alive
             or self.disconnected
             or self.flow.write_paused
-            or self.connection.leaving
+            or self.connection.next_is_last
             or self.scope["method"] == "HEAD"
         ):
             return self._send_parts(message)

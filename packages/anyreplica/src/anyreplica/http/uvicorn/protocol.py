@@ -16,7 +16,7 @@ from uvicorn.protocols.utils import get_local_addr, get_remote_addr, is_ssl
 
 from anyreplica.http.responses import ASGI_EXTENSIONS
 from anyreplica.http.uvicorn.connections import KEY, Connections
-from anyreplica.http.uvicorn.cycle import Cycle, turn_of
+from anyreplica.http.uvicorn.cycle import Cycle, write_batch_for
 from anyreplica.http.uvicorn.reader import SLICE, Reader
 from anyreplica.process import eager_task
 from anyreplica.settings import Settings
@@ -85,7 +85,7 @@ class HttpProtocol(asyncio.Protocol):
         self.app: Any = config.loaded_app
         self.loop = _loop or asyncio.get_running_loop()
         self.server_state = server_state
-        self.turn = turn_of(self.loop)
+        self.turn = write_batch_for(self.loop)
         self._connections: Connections = app_state[KEY]
         self.settings: Settings = self._connections.settings
         self._app_state = app_state
@@ -104,7 +104,7 @@ class HttpProtocol(asyncio.Protocol):
         self.reader: Reader
 
     @property
-    def leaving(self) -> bool:
+    def next_is_last(self) -> bool:
         """Whether the next response must be the last of the connection.
 
         That is the case at the maximum number of requests. While the connection is old or the replica drains, it is the
@@ -113,7 +113,7 @@ class HttpProtocol(asyncio.Protocol):
         return not self._requests_left or ((self._retiring or self._connections.draining) and not self.reader.waiting)
 
     @property
-    def is_leaving(self) -> bool:
+    def is_closing(self) -> bool:
         """Whether the connection is being closed."""
         return self._lingers_until is not None or self.transport.is_closing()
 
@@ -138,7 +138,7 @@ class HttpProtocol(asyncio.Protocol):
 
         None: this connection must stay.
         """
-        if self.is_leaving:
+        if self.is_closing:
             return None
         if self.unsent and self.unsent_since < now - _STUCK_SECONDS:
             return 0, self.unsent_since
@@ -153,17 +153,17 @@ class HttpProtocol(asyncio.Protocol):
         """Close the connection to make room for a new one."""
         self.turn.flush()
         if self.transport.get_write_buffer_size():  # `close` would wait until the client has read these bytes
-            self.cut()
+            self.reset()
         else:
             self.transport.close()
 
-    def look(self, now: float) -> None:
+    def check_timeouts(self, now: float) -> None:
         """Close the connection if a time limit is over. If the connection is old, make the next response its last."""
         if self._lingers_until is not None:
             if self._lingers_until < now:
-                self.cut()
-        elif self._takes_nothing(now):
-            self.cut()
+                self.reset()
+        elif self._is_stalled(now):
+            self.reset()
         elif self.reader.is_late(now - self.settings.receive_timeout_seconds):
             seconds = self.settings.receive_timeout_seconds
             text = f"Request head too slow: it did not arrive within {seconds:g} s (RECEIVE_TIMEOUT_SECONDS)."
@@ -173,7 +173,7 @@ class HttpProtocol(asyncio.Protocol):
         elif self._retires_at < now:
             self._retiring = True
 
-    def _takes_nothing(self, now: float) -> bool:
+    def _is_stalled(self, now: float) -> bool:
         """Return whether bytes have waited too long and the client has read none of them in this time."""
         unsent = self.transport.get_write_buffer_size()
         if not unsent or not self.unsent or unsent < self.unsent:
@@ -196,7 +196,7 @@ class HttpProtocol(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Handle received data. Parse a large piece in several turns, so that other connections do not wait."""
         reader = self.reader
-        if reader.deaf:
+        if reader.discarding:
             return
         if reader.unparsed or len(data) > SLICE:
             reader.unparsed += data
@@ -214,7 +214,7 @@ class HttpProtocol(asyncio.Protocol):
         """Parse a part of the received data, at most up to the end of a request, and start to answer that request."""
         reader = self.reader
         reader.read(busy=self._active is not None)
-        if reader.waiting and self._active is None and not self.flow.write_paused and not self.is_leaving:
+        if reader.waiting and self._active is None and not self.flow.write_paused and not self.is_closing:
             self._active = reader.waiting.popleft()
             self._requests_left -= 1
             # `_answer` runs after the loop has read from all connections, so the server writes the replies together.
@@ -224,10 +224,10 @@ class HttpProtocol(asyncio.Protocol):
             self.flow.pause_reading()
             if reader.can_read(busy=self._active is not None):
                 self.turn.start(self._go_on)
-        elif self.flow.read_paused and reader.has_room and not self.is_leaving:
+        elif self.flow.read_paused and reader.has_room and not self.is_closing:
             self.flow.resume_reading()
 
-    def cut(self) -> None:
+    def reset(self) -> None:
         """End the connection at once with a reset, and discard the bytes that the client has not read.
 
         Without a reset, the kernel would keep these bytes as long as the client does not read.
@@ -313,14 +313,14 @@ class HttpProtocol(asyncio.Protocol):
         """Continue with the data that the client has sent, or wait for its next request."""
         self.server_state.total_requests += 1
         self._active = None
-        if self.is_leaving:
+        if self.is_closing:
             return
         self._idle_since = self.loop.time()
         if self.reader.head_since is not None:  # the time limit starts again, because the server did not read
             self.reader.head_since = self._idle_since
         if self.reader.has_more:
             self._go_on_later()
-        elif self.reader.deaf:  # the data after the request was not valid HTTP
+        elif self.reader.discarding:  # the data after the request was not valid HTTP
             self.linger()
         else:
             self.flow.resume_reading()
@@ -337,7 +337,7 @@ class HttpProtocol(asyncio.Protocol):
                 cycle.abandon()
                 self._active = None
             if self._active is not None or reader.waiting:
-                reader.deaf = self._retiring = True
+                reader.discarding = self._retiring = True
                 return
         elif cycle is not None and cycle.more_body:  # the invalid data is the rest of an answered request
             self.linger()

@@ -57,7 +57,7 @@ class Reader:
     app's `state`.
     """
 
-    deaf = False
+    discarding = False
     """Whether the server discards all further data."""
     _framing_only = False
     """Whether the parser reads the framing headers a second time to find the end of the body."""
@@ -117,7 +117,7 @@ class Reader:
 
     def stop(self) -> None:
         """Discard the received data and all further data."""
-        self.deaf = True
+        self.discarding = True
         self.unparsed = b""
         self.waiting.clear()
 
@@ -141,7 +141,7 @@ class Reader:
             if self._refusal is None:
                 logger.warning("Invalid HTTP request received.")
             self._connection.refuse(*(self._refusal or _BAD))
-        if self._in_head and not self.deaf:
+        if self._in_head and not self.discarding:
             self._has_part_of_head(len(data))
 
     def _has_part_of_head(self, size: int) -> None:
@@ -248,7 +248,7 @@ class Reader:
         cycle.more_body = False
         cycle.message_event.set()
         if not cycle.keep_alive:
-            self.deaf = True
+            self.discarding = True
 
     def _framing(self) -> list[tuple[bytes, bytes]]:
         """Return the headers that define the end of the body."""

@@ -7,7 +7,7 @@ from typing import Any
 
 
 @asynccontextmanager
-async def meanwhile(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+async def background_task(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
     """Run `work` as a task inside the block. At the end of the block, cancel the task and wait for its end."""
     task = asyncio.create_task(work)
     try:

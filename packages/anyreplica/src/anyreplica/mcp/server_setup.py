@@ -1,4 +1,4 @@
-"""The adoption of a FastMCP server: what this package changes in it and in the servers that are mounted in it."""
+"""The setup of a FastMCP server: what this package changes in it and in the servers that are mounted in it."""
 
 from functools import partial
 
@@ -13,8 +13,8 @@ from anyreplica.mcp.own_work import can_hide_own_work
 from anyreplica.mcp.registry import Prepare
 
 
-class Adoption:
-    """The adopted servers. A server may be mounted while the replica runs: call `adopt` after each change.
+class ServerSetup:
+    """The adopted servers. A server may be mounted while the replica runs: call `apply` after each change.
 
     Attributes:
         timeouts: time limits of tools with a timeout of their own, in seconds, by the name that clients use. The
@@ -31,7 +31,7 @@ class Adoption:
         self._whole_state = False
         self._stores_state = False
 
-    def adopt(self) -> None:
+    def apply(self) -> None:
         """Prepare all servers: their components, the masking of their errors, and their stores of session state.
 
         If callers may have a list of tools, mounted servers get the middleware that applies it.
@@ -56,4 +56,4 @@ class Adoption:
     def store_state(self, state: SharedState | None, *, whole: bool) -> None:
         """Choose the store for session state, see `_state_store.store_state`."""
         self._state, self._whole_state, self._stores_state = state, whole, True
-        self.adopt()
+        self.apply()

@@ -30,7 +30,7 @@ _WELL_KNOWN = "/.well-known/"
 LOGIN_UNAVAILABLE = "The server cannot check logins now; retry later."
 
 
-class LoginIntake:
+class LoginLimits:
     """The checks of login requests in one replica.
 
     Args:
@@ -61,8 +61,8 @@ class LoginIntake:
         client = scope.get("client")
         return LoginRequest(self._addresses.of(scope) or (client[0] if client else ""), scope["path"] in _STORING)
 
-    async def enter(self, request: LoginRequest, scope: Scope, receive: Receive) -> Receive:
-        """Check a request and count it. Return a `receive` with its whole body. Call `leave` after the answer.
+    async def acquire(self, request: LoginRequest, scope: Scope, receive: Receive) -> Receive:
+        """Check a request and count it. Return a `receive` with its whole body. Call `release` after the answer.
 
         Raises:
             Refused: 408, 413, 415, 429 or 503.
@@ -84,25 +84,25 @@ class LoginIntake:
             raise _too_large()
         if not kind.startswith(b"application/json") and body.count(b"&") >= _MOST_FIELDS:
             raise Refused(413, f"Too many fields in a login request: the limit is {_MOST_FIELDS}.")
-        self._places.enter(request.address)
+        self._places.acquire(request.address)
         try:
-            self._in_flight.enter(None)
+            self._in_flight.acquire(None)
         except Refused:
-            self._places.leave(request.address)
+            self._places.release(request.address)
             raise
         return replay(body, receive)
 
-    def leave(self, request: LoginRequest) -> None:
+    def release(self, request: LoginRequest) -> None:
         """Note the end of a request that `enter` has counted."""
-        self._places.leave(request.address)
-        self._in_flight.leave()
+        self._places.release(request.address)
+        self._in_flight.release()
 
 
 class _Checked:
     """The app of one route, behind the checks. A `static` route only returns metadata and is not counted."""
 
-    def __init__(self, intake: LoginIntake, app: ASGIApp, *, static: bool) -> None:
-        self._intake = intake
+    def __init__(self, limits: LoginLimits, app: ASGIApp, *, static: bool) -> None:
+        self._limits = limits
         self._app = app
         self._static = static
 
@@ -121,8 +121,8 @@ class _Checked:
         if self._static or scope["method"] == "OPTIONS":
             await self._app(scope, receive, send)
             return
-        request = self._intake.request(scope)
-        receive = await self._intake.enter(request, scope, receive)
+        request = self._limits.request(scope)
+        receive = await self._limits.acquire(request, scope, receive)
         begun = False
 
         async def send_unless_lost(message: Message) -> None:
@@ -138,7 +138,7 @@ class _Checked:
             with answering(request):
                 await self._app(scope, receive, send_unless_lost)
         finally:
-            self._intake.leave(request)
+            self._limits.release(request)
 
 
 def _too_large() -> Refused:

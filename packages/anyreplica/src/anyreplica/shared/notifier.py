@@ -9,17 +9,17 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING
 
 from anyreplica.shared.channel import Channel
-from anyreplica.shared.lost_redis import raising_os_errors
+from anyreplica.shared.lost_redis import translate_redis_errors
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
 
-ONCE = "once:"
+COMMAND_PREFIX = "once:"
 """Beginning of the names whose wake-up is an order and not a reason to look. They are not woken after a loss."""
 
 
-class Wakeups:
+class Notifier:
     """The waiting tasks of this replica, by the name of the thing that each task waits for.
 
     A wake-up contains no data and can be lost. So a task looks first, waits for a wake-up for a limited time, and looks
@@ -82,7 +82,7 @@ class Wakeups:
     def wake_all(self) -> None:
         """Wake all waiting tasks of this replica, because wake-ups may have been lost."""
         for name in self._waiting:
-            if not name.startswith(ONCE):
+            if not name.startswith(COMMAND_PREFIX):
                 self.wake(name)
 
     async def wake_everywhere(self, name: str) -> None:
@@ -95,7 +95,7 @@ class Wakeups:
         yield
 
 
-class RedisWakeups(Wakeups):
+class RedisNotifier(Notifier):
     """Wake-ups over a Redis channel. To wake the tasks of all replicas, publish the name on `channel`."""
 
     def __init__(self, redis: "Redis", channel: str) -> None:
@@ -120,12 +120,12 @@ class RedisWakeups(Wakeups):
     async def wake_everywhere(self, name: str) -> None:
         """Wake the tasks of all replicas that wait for `name`. Without Redis, wake only those of this replica."""
         try:
-            with raising_os_errors():
+            with translate_redis_errors():
                 await self._channel.redis.publish(self.channel, name)
         except OSError:
             self.wake(name)
 
     async def send(self, name: str, text: str) -> None:
         """Send a text to the receiver of `name`, on whichever replica it is. Without Redis, the text is lost."""
-        with contextlib.suppress(OSError), raising_os_errors():
+        with contextlib.suppress(OSError), translate_redis_errors():
             await self._channel.redis.publish(self.channel, f"{name}\n{text}")

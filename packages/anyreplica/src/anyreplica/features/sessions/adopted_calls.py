@@ -6,14 +6,14 @@ from collections.abc import Awaitable, Callable
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from anyreplica.features.sessions.channel import SessionChannel
-from anyreplica.features.sessions.event_log import TakenCall
+from anyreplica.features.sessions.event_log import AdoptedCall
 from anyreplica.features.sessions.reply import SessionReply
 from anyreplica.features.sessions.sessions import Sessions
 from anyreplica.http.access_log import CALLED, FAILED, RPC_ERROR
 from anyreplica.http.event_stream import PING_SECONDS
 from anyreplica.http.headers import headers_of
-from anyreplica.http.intake import Intake
 from anyreplica.http.refusal import ClientGone, Refused
+from anyreplica.http.request_limits import RequestLimits
 from anyreplica.http.responses import encode, error_response
 from anyreplica.http.trace_context import TRACE
 from anyreplica.mcp.call import Call
@@ -23,11 +23,11 @@ _TAKEN = "anyreplica.taken"
 """Scope key for the call that this replica has taken over."""
 
 
-class TakenCalls:
+class AdoptedCalls:
     """Continues with calls of lost replicas. Their events go to the log, where the client's resumed stream reads them.
 
     Args:
-        intake: the counters of requests in flight and of their memory.
+        limits: the counters of requests in flight and of their memory.
         answer: answers a call on the FastMCP path.
         logged: puts the access log around an app.
     """
@@ -35,16 +35,16 @@ class TakenCalls:
     def __init__(
         self,
         sessions: Sessions,
-        intake: Intake,
+        limits: RequestLimits,
         answer: Callable[[Call], Awaitable[None]],
         logged: Callable[[ASGIApp], ASGIApp],
     ) -> None:
         self._logged = logged
         self._sessions = sessions
-        self._intake = intake
+        self._limits = limits
         self._answer = answer
 
-    def start(self, scope: Scope, taken: TakenCall) -> None:
+    def start(self, scope: Scope, taken: AdoptedCall) -> None:
         """Start a task that continues with a call.
 
         Args:
@@ -61,20 +61,20 @@ class TakenCalls:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Continue with the call in the scope."""
-        taken: TakenCall = scope.pop(_TAKEN)
+        taken: AdoptedCall = scope.pop(_TAKEN)
         found = taken.round
         body = encode(found.params)
         request = Request(taken.identity, found.method, found.params, len(body), memory_of(body))
         scope[CALLED] = called(request)
-        for observe in self._intake.on_call:
+        for observe in self._limits.on_call:
             observe(scope, found.params)
         channel = SessionChannel(self._sessions, headers_of(scope)[b"mcp-session-id"], found.version)
         reply = SessionReply(scope, receive, send, True, PING_SECONDS, request, channel)
         reply.take_over(taken)
         await send({"type": "http.response.start", "status": 200, "headers": []})
-        intake = self._intake
-        intake.in_flight.count += 1  # even beyond the limits, because the call waits for its client first
-        intake.memory.held += request.memory
+        limits = self._limits
+        limits.in_flight.count += 1  # even beyond the limits, because the call waits for its client first
+        limits.memory.held += request.memory
         try:
             await self._answer(Call(request, found.version, False, scope, reply, channel))
         except ClientGone:
@@ -86,8 +86,8 @@ class TakenCalls:
             await reply.stop(request.id)
             raise
         finally:
-            intake.in_flight.leave()
-            intake.memory.give(request.memory)
+            limits.in_flight.release()
+            limits.memory.release(request.memory)
 
 
 async def _nothing_arrives() -> Message:

@@ -6,7 +6,7 @@ import time
 from anyreplica.features.login.shared import SharedLogins
 
 
-class Once:
+class SingleUse:
     """Marks in Redis: used codes, used assertions and revoked tokens. Each mark expires.
 
     Each method raises `LoginUnavailable` if Redis cannot be reached. The request is then refused: without Redis, no
@@ -16,7 +16,7 @@ class Once:
     def __init__(self, shared: SharedLogins) -> None:
         self._shared = shared
 
-    async def take(self, kind: str, *parts: str, until: float) -> bool:
+    async def claim(self, kind: str, *parts: str, until: float) -> bool:
         """Set a mark that lasts until a time, in seconds since the epoch. Return False if it is set already."""
         seconds = max(1, math.ceil(until - time.time()))
         with self._shared.reaching():

@@ -8,7 +8,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from anyreplica.http.access_log import FAILED, NO_ERROR
 from anyreplica.http.body import Body
-from anyreplica.http.headers import deciding, headers_of
+from anyreplica.http.headers import head_cache_key, headers_of
 from anyreplica.http.in_flight import InFlight, Memory
 from anyreplica.http.refusal import Refused
 from anyreplica.http.shares import CallerPlaces
@@ -31,13 +31,13 @@ _REFUSALS = {
     421: "Host not allowed; the operator can add it to ALLOWED_HOSTS.",
 }
 
-Leave = Callable[[], None]
+Release = Callable[[], None]
 
 Observe = Callable[[Scope, Mapping[str, Any] | None], None]
 """Observes the params of a message. The scope is that of its HTTP request."""
 
 
-class Admission:
+class HeadCheck:
     """The check of method, Host, Origin, Content-Type and Accept.
 
     Args:
@@ -57,8 +57,8 @@ class Admission:
             mode="auto",
         )
         self._methods = methods
-        self.known: dict[Hashable, bool] = {}
-        """For each accepted head: whether the client accepts an event stream. The key is the result of `deciding`."""
+        self.accepted: dict[Hashable, bool] = {}
+        """For each accepted head: whether the client accepts an event stream. The keys come from `head_cache_key`."""
 
     async def check(self, scope: Scope, receive: Receive) -> bool:
         """Check the head of a request. Return whether the client accepts an event stream.
@@ -87,9 +87,9 @@ class Admission:
             text = "Wrong Accept header; accept application/json (and text/event-stream for progress and log messages)."
             raise Refused(406, text)
         if sum(len(value) for _, value in scope["headers"]) <= _SHORT:
-            if len(self.known) >= _REMEMBERED:
-                self.known.clear()
-            self.known[deciding(scope, headers)] = takes_stream
+            if len(self.accepted) >= _REMEMBERED:
+                self.accepted.clear()
+            self.accepted[head_cache_key(scope, headers)] = takes_stream
         return takes_stream
 
     async def check_source(self, scope: Scope, receive: Receive) -> None:
@@ -132,24 +132,24 @@ async def _pass(scope: Scope, receive: Receive, send: Send) -> None:  # noqa: AR
 class Limiter(Protocol):
     """A rate limiter: it limits the calls of each caller."""
 
-    async def enter(
+    async def acquire(
         self, scope: Scope, tool: str, identity: int | str | None, *, concurrent: bool = True
-    ) -> Leave | None:
+    ) -> Release | None:
         """Count a call, or raise `Refused` (429). Return a function to call after the answer, or None.
 
         Without `concurrent`, the call does not count for the limit of calls that run at the same time.
         """
 
 
-class Intake:
-    """The checks of a replica. A replica has one `Intake`, so that each limit holds for all its requests together."""
+class RequestLimits:
+    """The limits of a replica. A replica has one object, so that each limit holds for all its requests together."""
 
     def __init__(self, settings: Settings, name_of: Callable[[Scope], str | None] = lambda _: None) -> None:
         origins = (*settings.allowed_origins, *settings.cors_origins)
         methods = ["POST"]
         if settings.handshake_sessions != "off":
             methods += ["GET", "DELETE"] if settings.handshake_sessions == "full" else ["DELETE"]
-        self.admission = Admission(settings.allowed_hosts, origins, methods)
+        self.heads = HeadCheck(settings.allowed_hosts, origins, methods)
         self.in_flight = InFlight(settings.max_in_flight)
         self.responses = InFlight(settings.max_in_flight, "responses of clients in flight (MAX_IN_FLIGHT)")
         self.subscriptions = InFlight(settings.subscriptions, "subscriptions (MAX_SUBSCRIPTIONS)")
@@ -167,20 +167,20 @@ class Intake:
         self.on_call: Sequence[Observe] = ()
         """Functions to call with the params of each request, before a tool gets them and may change them."""
 
-    async def enter(
+    async def acquire(
         self,
-        place: InFlight,
+        slot: InFlight,
         scope: Scope,
         tool: str,
         identity: int | str | None,
         memory: int,
         *,
         concurrent: bool = True,
-    ) -> Leave:
+    ) -> Release:
         """Count a request in the limits of requests, memory and rate. Return a function that releases them.
 
         Args:
-            place: The counter.
+            slot: The counter.
             scope: The ASGI scope of the request.
             tool: The name of the called tool or job, which may cost more than one call. Empty for other requests.
             identity: The JSON-RPC id of the request.
@@ -190,50 +190,50 @@ class Intake:
         Raises:
             Refused: 503 (server busy) or 429 (rate limit).
         """
-        place.enter(identity)
-        taken = 0
+        slot.acquire(identity)
+        acquired = 0
         try:
-            self.memory.take(memory, identity)
-            taken = memory
+            self.memory.acquire(memory, identity)
+            acquired = memory
             limiter = self.limiter
-            answered = None if limiter is None else await limiter.enter(scope, tool, identity, concurrent=concurrent)
+            answered = None if limiter is None else await limiter.acquire(scope, tool, identity, concurrent=concurrent)
         except BaseException:
-            place.leave()
-            self.memory.give(taken)
+            slot.release()
+            self.memory.release(acquired)
             raise
 
-        def leave() -> None:
-            place.leave()
-            self.memory.give(memory)
+        def release() -> None:
+            slot.release()
+            self.memory.release(memory)
             if answered is not None:
                 answered()
 
-        return leave
+        return release
 
     def count(
         self, scope: Scope, tool: str, identity: int | str | None, memory: int, *, listens: bool
-    ) -> Awaitable[Leave]:
-        """Count a message of a client: like `listen` if its reply is an event stream that stays open, else `enter`."""
+    ) -> Awaitable[Release]:
+        """Count a message of a client: `listen` if its reply is an event stream that stays open, else `acquire`."""
         if listens:
             return self.listen(scope, identity, memory)
-        return self.enter(self.in_flight, scope, tool, identity, memory)
+        return self.acquire(self.in_flight, scope, tool, identity, memory)
 
     async def listen(
         self, scope: Scope, identity: int | str | None = None, memory: int = 0, *, concurrent: bool = True
-    ) -> Leave:
-        """Count an event stream that stays open, like `enter`. One caller has at most its share of all streams."""
+    ) -> Release:
+        """Count an event stream that stays open, like `acquire`. One caller has at most its share of all streams."""
         name = self._name_of(scope)
         if name is None:
-            return await self.enter(self.subscriptions, scope, "", identity, memory, concurrent=concurrent)
-        self._places.enter(name, identity)
+            return await self.acquire(self.subscriptions, scope, "", identity, memory, concurrent=concurrent)
+        self._places.acquire(name, identity)
         try:
-            leave = await self.enter(self.subscriptions, scope, "", identity, memory, concurrent=concurrent)
+            release = await self.acquire(self.subscriptions, scope, "", identity, memory, concurrent=concurrent)
         except BaseException:
-            self._places.leave(name)
+            self._places.release(name)
             raise
 
-        def leave_share() -> None:
-            leave()
-            self._places.leave(name)
+        def release_share() -> None:
+            release()
+            self._places.release(name)
 
-        return leave_share
+        return release_share
