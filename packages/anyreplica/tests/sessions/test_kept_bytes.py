@@ -14,7 +14,7 @@ from anyreplica.features.sessions.kept_bytes import EVENT_BYTES, KeptBytes
 from anyreplica.features.sessions.waiting_calls import WaitingCall, WaitingCalls
 from anyreplica.http.in_flight import InFlight, Memory
 from anyreplica.http.shares import Shares
-from anyreplica.mcp.client_channel import ClientRequestError
+from anyreplica.mcp.call import ClientRequestError
 from anyreplica.shared.notifier import Notifier
 
 pytestmark = pytest.mark.anyio

@@ -1,14 +1,129 @@
-"""A call: one request that passed the checks of its protocol."""
+"""A call: one request that passed the checks of its protocol, and the channel on which it can ask its client."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
-from mcp_types import CLIENT_CAPABILITIES_META_KEY, CLIENT_INFO_META_KEY
+from fastmcp.exceptions import ToolError
+from mcp import MCPError
+from mcp.server.connection import Connection
+from mcp.shared.dispatcher import CallOptions, Outbound
+from mcp_types import CLIENT_CAPABILITIES_META_KEY, CLIENT_INFO_META_KEY, INVALID_REQUEST
 from starlette.types import Scope
 
-from anyreplica.mcp.client_channel import STATELESS, ClientChannel
+from anyreplica.components.problems import LONGEST_TEXT
 from anyreplica.mcp.message import Request
 from anyreplica.mcp.reply import Reply
+
+
+class ClientRequestError(MCPError, ToolError):
+    """A request to the client has failed, or the client has answered it with an error.
+
+    A tool can catch this error as the SDK's `MCPError`. If the tool does not catch it, its text becomes the text of the
+    tool's error, because FastMCP does not hide a `ToolError` from callers.
+    """
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        # The client may have written the text.
+        line = "".join(letter if letter.isprintable() else " " for letter in message[:LONGEST_TEXT])
+        super().__init__(code, line, data)
+
+
+class ClientChannel(Protocol):
+    """Sends requests from one call to its client.
+
+    Attributes:
+        can_ask: whether the call can send requests to its client at all.
+        is_open: whether `open` has nothing to do.
+    """
+
+    can_ask: bool
+    is_open: bool
+
+    async def open(self, call: "Call") -> None:
+        """Open the session of the call, so that the call knows its client.
+
+        Raises:
+            Refused: HTTP 404 or 403: the session id of the call is not valid.
+        """
+
+    async def wants(self, level: str, default: str) -> bool:
+        """Return whether the client gets log messages of this level.
+
+        Args:
+            default: the minimum level if the client has set none. Empty: no minimum.
+        """
+
+    def connection(self, call: "Call", outbound: Outbound) -> Connection:
+        """Return the SDK's connection, which sends requests to `outbound`."""
+
+    def reply_headers(self, call: "Call", result: Mapping[str, Any]) -> Sequence[tuple[bytes, bytes]]:
+        """Return the headers that the reply to `initialize` gets in addition."""
+
+    async def ask(
+        self, call: "Call", method: str, params: Mapping[str, Any] | None, opts: CallOptions
+    ) -> dict[str, Any]:
+        """Send a request to the client, and return the result of its answer.
+
+        Raises:
+            ClientRequestError: the client cannot be asked, does not answer in time, or answers with an error.
+        """
+
+
+class NoClientChannel:
+    """The channel of a call that cannot ask its client.
+
+    Args:
+        reason: the text of the error that a request gets.
+    """
+
+    __slots__ = ("reason",)
+
+    can_ask = False
+    is_open = True
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+    async def open(self, call: "Call") -> None:
+        """Do nothing, because there is no session."""
+
+    async def wants(self, level: str, default: str) -> bool:  # noqa: ARG002
+        """Return True: without a session, the client gets all log messages that FastMCP sends."""
+        return True
+
+    def connection(self, call: "Call", outbound: Outbound) -> Connection:
+        """Return a connection of a call without a session. The client's capabilities are unknown."""
+        return Connection.from_envelope(call.version, None, None, outbound=outbound)
+
+    def reply_headers(
+        self,
+        call: "Call",  # noqa: ARG002
+        result: Mapping[str, Any],  # noqa: ARG002
+    ) -> Sequence[tuple[bytes, bytes]]:
+        """Return no headers."""
+        return ()
+
+    async def ask(
+        self,
+        call: "Call",  # noqa: ARG002
+        method: str,
+        params: Mapping[str, Any] | None,  # noqa: ARG002
+        opts: CallOptions,  # noqa: ARG002
+    ) -> dict[str, Any]:
+        """Raise `ClientRequestError` with the reason."""
+        raise ClientRequestError(INVALID_REQUEST, f"The server cannot send {method} to the client: {self.reason}")
+
+
+STATELESS = NoClientChannel(
+    "protocol version 2026-07-28 does not allow it; the component can return an InputRequiredResult."
+)
+
+
+OFF = NoClientChannel("HANDSHAKE_SESSIONS is off; the operator can set HANDSHAKE_SESSIONS=ask.")
+
+
+NO_STREAM = NoClientChannel("the client accepts no event stream; send the header Accept with text/event-stream.")
 
 
 @dataclass(slots=True)

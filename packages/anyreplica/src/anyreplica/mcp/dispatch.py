@@ -17,8 +17,7 @@ from anyreplica.auth.caller import CALLER
 from anyreplica.http.headers import drop_credentials, drop_session_id, headers_of
 from anyreplica.http.responses import encode
 from anyreplica.mcp._log_levels import take_default_level
-from anyreplica.mcp.call import Call
-from anyreplica.mcp.client_channel import ClientRequestError
+from anyreplica.mcp.call import Call, ClientRequestError
 from anyreplica.mcp.message import Notification, Request
 from anyreplica.shared.publish import publish
 

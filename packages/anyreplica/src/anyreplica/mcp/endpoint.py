@@ -20,8 +20,7 @@ from anyreplica.http.responses import send_response
 from anyreplica.http.trace_context import untraced
 from anyreplica.mcp import _sdk, _shared_dependencies
 from anyreplica.mcp._sdk_server import SdkServer
-from anyreplica.mcp.call import Call
-from anyreplica.mcp.client_channel import OFF
+from anyreplica.mcp.call import OFF, Call
 from anyreplica.mcp.handshake_sessions import HandshakeSessions
 from anyreplica.mcp.message import Notification, Request, Response, called, called_tool, parse
 from anyreplica.mcp.paths import CallPaths

@@ -6,17 +6,15 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import TYPE_CHECKING
 
-from anyreplica.features.sessions.event_store import DELIVERED_SECONDS, FOREIGN, UNKNOWN, reader_topic
-from anyreplica.features.sessions.open_round import MOST_CHARACTERS, OpenRound
+from anyreplica.features.sessions.event_store import DELIVERED_SECONDS, FOREIGN, UNKNOWN, EventStore, reader_topic
+from anyreplica.features.sessions.kept_bytes import KeptBytes
+from anyreplica.features.sessions.open_round import MOST_CHARACTERS, OpenRound, RoundSeal
 from anyreplica.http.event_stream import PING_SECONDS
 from anyreplica.http.in_flight import UNAVAILABLE
 from anyreplica.http.responses import encode
 from anyreplica.shared.lost_redis import PATIENT_SECONDS, PERSIST_SECONDS, retry_for
-
-if TYPE_CHECKING:
-    from anyreplica.features.sessions.event_log import EventLog
+from anyreplica.shared.notifier import Notifier
 
 logger = logging.getLogger(__name__)
 
@@ -24,12 +22,37 @@ _MOST_LATE = 1000
 """Maximum number of results that wait for Redis."""
 
 
+class ReplicaEvents:
+    """What the events of all calls that a replica runs have in common.
+
+    Attributes:
+        store: the store that all replicas share.
+        owner: random text that identifies this replica.
+        kept: the limits of what this replica keeps.
+        seal: encrypts rounds.
+        notifier: wakes other replicas.
+        seconds: time for which a call goes on without a connection, and for which its events stay after its end.
+        running_here: the streams of the calls that this replica runs.
+        late: results of calls without a connection that did not reach Redis. They are written when Redis is back.
+    """
+
+    def __init__(self, store: EventStore, kept: KeptBytes, seal: RoundSeal, notifier: Notifier, seconds: float) -> None:
+        self.store = store
+        self.owner = secrets.token_hex(8)
+        self.kept = kept
+        self.seal = seal
+        self.notifier = notifier
+        self.seconds = seconds
+        self.running_here: set[str] = set()
+        self.late: list[tuple[CallEvents, bytes]] = []
+
+
 class CallEvents:
     """The events of one call, on the replica that owns the call."""
 
     __slots__ = ("_keep_after", "_log", "_loss_is_noted", "_mark", "_request", "_round", "_stream", "_written")
 
-    def __init__(self, log: "EventLog", stream: str, request: str) -> None:
+    def __init__(self, log: ReplicaEvents, stream: str, request: str) -> None:
         self._log = log
         self._stream = stream
         self._request = request

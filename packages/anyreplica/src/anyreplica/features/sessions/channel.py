@@ -23,8 +23,7 @@ from anyreplica.features.sessions.sessions import Sessions
 from anyreplica.features.sessions.waiting_calls import WaitingCall
 from anyreplica.http.headers import headers_of
 from anyreplica.http.refusal import Refused
-from anyreplica.mcp.call import Call
-from anyreplica.mcp.client_channel import NO_STREAM, ClientRequestError, NoClientChannel
+from anyreplica.mcp.call import NO_STREAM, Call, ClientRequestError, NoClientChannel
 from anyreplica.mcp.message import Request
 from anyreplica.shared.lost_redis import retry_for
 

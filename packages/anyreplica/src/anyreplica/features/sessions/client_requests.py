@@ -19,7 +19,7 @@ from anyreplica.features.sessions.session import Session, unknown_session
 from anyreplica.features.sessions.waiting_calls import WaitingCall
 from anyreplica.http.refusal import ClientGone, Refused
 from anyreplica.http.responses import encode
-from anyreplica.mcp.client_channel import ClientRequestError
+from anyreplica.mcp.call import ClientRequestError
 from anyreplica.shared.lost_redis import retry_for
 
 logger = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from mcp_types import INTERNAL_ERROR
 from pydantic_core import from_json
 
-from anyreplica.features.sessions.call_events import CallEvents
+from anyreplica.features.sessions.call_events import CallEvents, ReplicaEvents
 from anyreplica.features.sessions.event_store import (
     SLACK_SECONDS,
     EventPart,
@@ -76,7 +76,7 @@ Continue = Callable[[AdoptedCall], object]
 """Starts a task that continues with a call."""
 
 
-class EventLog:
+class EventLog(ReplicaEvents):
     """The events of all calls that can be resumed.
 
     Args:
@@ -99,39 +99,32 @@ class EventLog:
         look_seconds: float = _LOOK_SECONDS,
         silent_seconds: float = _SILENT_SECONDS,
     ) -> None:
-        self.seconds = seconds
+        if redis is None:
+            store: EventStore = LocalEvents(seconds, notifier)
+        else:
+            assert isinstance(notifier, RedisNotifier)  # noqa: S101
+            store = RedisEvents(redis, prefix, seconds, notifier.channel)
+        super().__init__(
+            store, KeptBytes(most, int(seconds) + SLACK_SECONDS), RoundSeal(keys, prefix), notifier, seconds
+        )
         self._look_seconds = look_seconds
         self._silent_seconds = silent_seconds
-        self.kept = KeptBytes(most, int(seconds) + SLACK_SECONDS)
         self._sending = Shares(most)
         """Bytes of the events that are being sent to clients that resume calls."""
         self._turns = asyncio.Lock()
-        self.notifier = notifier
-        self.seal = RoundSeal(keys, prefix)
         self.resumed = 0
         """Number of streams that clients have resumed at this replica."""
         self.lost = 0
         """Number of calls that this replica has ended, because their replica was lost."""
         self.taken = 0
         """Number of calls that this replica has taken over."""
-        self.owner = secrets.token_hex(8)
-        """Random text that identifies this replica."""
-        self.running_here: set[str] = set()
-        """The streams of the calls that this replica runs."""
         self._healthy_since: float | None = None
         """Time of the first sign of life after the last one that failed or was slow. None: the newest one was such."""
         self._shown_at: float | None = None
         """Time at which the sign of life was sent that Redis has not answered yet. None: Redis has answered all."""
         self._taking: dict[str, asyncio.Task[None]] = {}
-        self.late: list[tuple[CallEvents, bytes]] = []
-        """Results of calls without a connection that did not reach Redis. They are written when Redis is back."""
         self._readers: set[asyncio.Event] = set()
         self._closed = False
-        if redis is None:
-            self.store: EventStore = LocalEvents(seconds, notifier)
-        else:
-            assert isinstance(notifier, RedisNotifier)  # noqa: S101
-            self.store = RedisEvents(redis, prefix, seconds, notifier.channel)
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

@@ -9,7 +9,7 @@ from anyreplica.http.in_flight import UNAVAILABLE, InFlight, Memory
 from anyreplica.http.json_values import memory_of
 from anyreplica.http.responses import encode
 from anyreplica.http.shares import Shares
-from anyreplica.mcp.client_channel import ClientRequestError
+from anyreplica.mcp.call import ClientRequestError
 
 
 class WaitingCalls:

@@ -4,13 +4,10 @@ import asyncio
 import logging
 import resource
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from anyreplica.process.replica import replica_name
 from anyreplica.settings import Settings
-
-if TYPE_CHECKING:
-    from anyreplica.http.uvicorn.protocol import HttpProtocol
 
 logger = logging.getLogger(__name__)
 
@@ -27,6 +24,22 @@ _FILES_BESIDE = 256
 """Number of open files that are not client connections: files of tools, database connections, files of Python."""
 
 
+class OpenConnection(Protocol):
+    """What `Connections` needs of a connection. `HttpProtocol` has it."""
+
+    unsent: int
+    unsent_since: float
+
+    @property
+    def is_closing(self) -> bool: ...
+    def check_timeouts(self, now: float) -> None: ...
+    def end_after_stream(self) -> None: ...
+    def make_room(self) -> None: ...
+    def rank(self, now: float) -> tuple[int, float] | None: ...
+    def refuse(self, status: str, text: str, *headers: str) -> None: ...
+    def reset(self) -> None: ...
+
+
 class Connections:
     """The open connections of a replica. They are checked once a second, so that no request needs a timer."""
 
@@ -39,8 +52,8 @@ class Connections:
         """Number of connections since the start, including closed ones."""
         self.closed: Callable[[int], object] = lambda _: None
         """Function to call when a connection has ended, with the number of its requests."""
-        self._open: set[HttpProtocol] = set()
-        self._unsent: set[HttpProtocol] = set()
+        self._open: set[OpenConnection] = set()
+        self._unsent: set[OpenConnection] = set()
         """The connections with clients that read too slowly."""
         self._sweeping = False
 
@@ -49,7 +62,7 @@ class Connections:
         for connection in self._open:
             connection.end_after_stream()
 
-    def add(self, connection: "HttpProtocol", loop: asyncio.AbstractEventLoop) -> None:
+    def add(self, connection: OpenConnection, loop: asyncio.AbstractEventLoop) -> None:
         """Add a new connection. Refuse it if the limit is reached and no other connection can be closed for it."""
         most = self.settings.max_connections
         self.opened += 1
@@ -67,13 +80,13 @@ class Connections:
                 text = f"Connection limit reached (MAX_CONNECTIONS={most}); retry later."
                 connection.refuse("503 Service Unavailable", text, "retry-after: 1")
 
-    def remove(self, connection: "HttpProtocol", requests: int) -> None:
+    def remove(self, connection: OpenConnection, requests: int) -> None:
         """Remove a connection that has ended. `requests` is the number of its requests."""
         self._open.discard(connection)
         self._unsent.discard(connection)
         self.closed(requests)
 
-    def hold(self, connection: "HttpProtocol") -> None:
+    def hold(self, connection: OpenConnection) -> None:
         """Record that a client reads too slowly, and limit the unsent bytes of all such clients together.
 
         Beyond the limit, this method closes connections until the rest is within the limit. It begins with the client
@@ -87,10 +100,10 @@ class Connections:
             waiting -= slowest.unsent
             slowest.reset()
 
-    def release(self, connection: "HttpProtocol") -> None:
+    def release(self, connection: OpenConnection) -> None:
         self._unsent.discard(connection)
 
-    def _make_room(self, new: "HttpProtocol", now: float) -> bool:
+    def _make_room(self, new: OpenConnection, now: float) -> bool:
         """Close the connection with the smallest `rank`. Return False if all connections must stay."""
         ranked = [(rank, each) for each in self._open if each is not new and (rank := each.rank(now)) is not None]
         if not ranked:

@@ -7,15 +7,15 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, Protocol, cast
 
+from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
+from uvicorn.server import ServerState
 
 from anyreplica.http.compression import accepts_gzip, compressed
 from anyreplica.http.responses import WHOLE
-
-if TYPE_CHECKING:
-    from anyreplica.http.uvicorn.protocol import HttpProtocol
+from anyreplica.settings import Settings
 
 _SECONDS = 0.002
 """Time limit for the work of a `WriteBatch`, in seconds. Then the event loop reads the data that has arrived."""
@@ -85,6 +85,32 @@ write_batch_for = functools.lru_cache(maxsize=1)(WriteBatch)
 """Returns the `WriteBatch` that all connections of an event loop share."""
 
 
+class Unread(Protocol):
+    """What a `Cycle` asks the reader of its connection. `Reader` has it."""
+
+    unparsed: bytes
+
+    @property
+    def has_more(self) -> bool: ...
+
+
+class CycleConnection(Protocol):
+    """What a `Cycle` needs of its connection. `HttpProtocol` has it."""
+
+    transport: asyncio.Transport
+    flow: FlowControl
+    server_state: ServerState
+    settings: Settings
+    turn: WriteBatch
+
+    @property
+    def next_is_last(self) -> bool: ...
+    @property
+    def reader(self) -> Unread: ...
+    def linger(self) -> None: ...
+    def on_response_complete(self) -> None: ...
+
+
 class Cycle(RequestResponseCycle):
     """A request and its response, based on uvicorn's class, with faster code for a response in one message.
 
@@ -100,7 +126,7 @@ class Cycle(RequestResponseCycle):
     chunked_encoding: bool | None = None
     expected_content_length = 0
 
-    def __init__(self, connection: "HttpProtocol", scope: Any, *, keep_alive: bool, expects_100: bool) -> None:
+    def __init__(self, connection: CycleConnection, scope: Any, *, keep_alive: bool, expects_100: bool) -> None:
         # The same attributes as in uvicorn's class. The attributes above rarely change.
         self.connection = connection
         self.scope = scope
@@ -244,7 +270,7 @@ class _Lingering:
     reach the client before the answer.
     """
 
-    def __init__(self, transport: asyncio.Transport, connection: "HttpProtocol") -> None:
+    def __init__(self, transport: asyncio.Transport, connection: CycleConnection) -> None:
         self.write = transport.write
         self.is_closing = transport.is_closing
         self.close = connection.linger

@@ -1,19 +1,17 @@
 """Read the requests of a connection, one after the other, with httptools."""
 
+import asyncio
 import functools
 import logging
 from collections import deque
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn, Protocol
 from urllib.parse import unquote
 
 import httptools
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 
 from anyreplica.http.headers import HEADERS
-from anyreplica.http.uvicorn.cycle import Cycle, UnchunkedCycle
-
-if TYPE_CHECKING:
-    from anyreplica.http.uvicorn.protocol import HttpProtocol
+from anyreplica.http.uvicorn.cycle import Cycle, CycleConnection, UnchunkedCycle
 
 logger = logging.getLogger("uvicorn.error")
 
@@ -49,6 +47,14 @@ def _split(url: bytes) -> tuple[str, bytes, bytes]:
     return unquote(parsed.path.decode("ascii")), parsed.path, parsed.query or b""
 
 
+class ReaderConnection(CycleConnection, Protocol):
+    """What a `Reader` needs of its connection. `HttpProtocol` has it."""
+
+    loop: asyncio.AbstractEventLoop
+
+    def refuse(self, status: str, text: str, *headers: str) -> None: ...
+
+
 class Reader:
     """A parser that makes a `Cycle` of each request of a connection. httptools calls the methods that begin with `on_`.
 
@@ -64,7 +70,9 @@ class Reader:
     _refusal: tuple[str, str] | None = None
     """The error of a request that httptools would accept: an HTTP status, and a text for the client."""
 
-    def __init__(self, connection: "HttpProtocol", longest: int, scope: dict[str, Any], state: dict[str, Any]) -> None:
+    def __init__(
+        self, connection: ReaderConnection, longest: int, scope: dict[str, Any], state: dict[str, Any]
+    ) -> None:
         # `HttpProtocol.__init__` says why all attributes are set here, except the rarely changed ones above.
         self._connection = connection
         self._longest = longest
