@@ -33,7 +33,7 @@ from anyreplica.http.refusal import Refused
 from anyreplica.http.request_limits import HeadCheck
 from anyreplica.http.uvicorn.connections import KEY, Connections
 from anyreplica.http.uvicorn.protocol import HttpProtocol
-from anyreplica.mcp import protocol_version
+from anyreplica.mcp import message as messages
 from anyreplica.mcp.message import Request, Response, called, called_tool, parse
 from anyreplica.settings import Settings
 from anyreplica.settings.rate import NO_RATE
@@ -93,13 +93,13 @@ def _envelope(data: bytes) -> None:
     pairs = [tuple(line.partition(b": ")[::2]) for line in head.split(b"\n")]
     scope: Scope = {"type": "http", "headers": [(name.lower(), value) for name, value in pairs]}
     headers, message = headers_of(scope), parse(body)
-    if protocol_version.handshake_version(headers) is not None or isinstance(message, Response):
+    if messages.handshake_version(headers) is not None or isinstance(message, Response):
         return
     if isinstance(message, Request):
-        protocol_version.check_envelope(message, headers)
-        protocol_version.check_param_headers(message, scope, _SCHEMAS)
+        messages.check_envelope(message, headers)
+        messages.check_param_headers(message, scope, _SCHEMAS)
     else:
-        protocol_version.check_served(headers)
+        messages.check_served(headers)
 
 
 class _Nothing:

@@ -4,9 +4,8 @@ import asyncio
 from typing import Any, cast
 
 from anyreplica.mcp.call import Call
-from anyreplica.mcp.message import Request
+from anyreplica.mcp.message import Envelopes, Request
 from anyreplica.mcp.paths import CachedLists
-from anyreplica.mcp.protocol_version import Envelopes
 from anyreplica.mcp.reply import Reply
 
 

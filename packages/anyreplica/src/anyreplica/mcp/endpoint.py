@@ -22,15 +22,20 @@ from anyreplica.mcp import _sdk, _shared_dependencies
 from anyreplica.mcp._sdk_server import SdkServer
 from anyreplica.mcp.call import OFF, Call
 from anyreplica.mcp.handshake_sessions import HandshakeSessions
-from anyreplica.mcp.message import Notification, Request, Response, called, called_tool, parse
-from anyreplica.mcp.paths import CallPaths
-from anyreplica.mcp.protocol_version import (
+from anyreplica.mcp.message import (
+    Notification,
+    Request,
+    Response,
+    called,
+    called_tool,
     check_envelope,
     check_param_headers,
     check_served,
     handshake_version,
+    parse,
     unexpected_response,
 )
+from anyreplica.mcp.paths import CallPaths
 from anyreplica.mcp.reply import Reply
 from anyreplica.mcp.server_setup import ServerSetup
 from anyreplica.process.background_task import background_task

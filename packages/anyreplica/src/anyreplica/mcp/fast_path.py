@@ -18,9 +18,9 @@ from anyreplica.mcp._sdk import Binding, body_error
 from anyreplica.mcp.around import run_middleware, wait_for
 from anyreplica.mcp.call import Call
 from anyreplica.mcp.fastmcp_path import FastMcpPath
+from anyreplica.mcp.message import Envelopes
 from anyreplica.mcp.plan import DirectPlan, Plan
 from anyreplica.mcp.planning import Plans
-from anyreplica.mcp.protocol_version import Envelopes
 from anyreplica.process import eager_task
 
 _PARAMS = frozenset({"name", "arguments", "_meta"})

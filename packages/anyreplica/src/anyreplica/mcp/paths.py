@@ -16,10 +16,10 @@ from anyreplica.mcp.call_span import in_span, is_on
 from anyreplica.mcp.direct_path import DirectPath
 from anyreplica.mcp.fast_path import FastPath
 from anyreplica.mcp.fastmcp_path import FastMcpPath
+from anyreplica.mcp.message import Envelopes
 from anyreplica.mcp.own_work import own_work
 from anyreplica.mcp.plan import DirectPlan
 from anyreplica.mcp.planning import Plans, plan, plan_sdk_server
-from anyreplica.mcp.protocol_version import Envelopes
 from anyreplica.mcp.server_setup import ServerSetup
 
 logger = logging.getLogger(__name__)

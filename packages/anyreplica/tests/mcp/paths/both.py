@@ -15,7 +15,7 @@ from anyreplica.components import containment, prepare
 from anyreplica.features.cache.feature import ResultCache
 from anyreplica.http.request_limits import RequestLimits
 from anyreplica.http.responses import WHOLE
-from anyreplica.mcp import _mounts, _sdk, _shared_dependencies, protocol_version
+from anyreplica.mcp import _mounts, _sdk, _shared_dependencies, message
 from anyreplica.mcp.components import serve_components
 from anyreplica.mcp.lenient import endpoint_class
 from anyreplica.mcp.paths import CallPaths
@@ -152,7 +152,7 @@ class Side:
         with pytest.MonkeyPatch.context() as patch:
             if self.full:  # This server must not use caches or shortcuts.
                 self.forget()
-                patch.setattr(protocol_version, "_agrees", lambda *_: False)
+                patch.setattr(message, "_agrees", lambda *_: False)
             answering = asyncio.get_running_loop().create_task(driven, context=self.context.copy())
             messages, failed = await answering
         start, *parts = messages

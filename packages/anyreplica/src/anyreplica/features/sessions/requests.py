@@ -21,8 +21,7 @@ from anyreplica.http.refusal import Refused
 from anyreplica.http.request_limits import RequestLimits
 from anyreplica.http.responses import send_response
 from anyreplica.mcp.call import Call
-from anyreplica.mcp.message import Notification, Request, Response, is_too_long
-from anyreplica.mcp.protocol_version import handshake_version, unexpected_response
+from anyreplica.mcp.message import Notification, Request, Response, handshake_version, is_too_long, unexpected_response
 from anyreplica.mcp.reply import Reply, disconnected
 
 logger = logging.getLogger(__name__)
