@@ -8,14 +8,17 @@ import time
 from functools import partial
 
 from anyreplica.features.metrics.requests import RequestMetrics
-from anyreplica.http.access_log import CALLED, PATH_TAKEN, Write
+from anyreplica.http.access_log import Write
+from anyreplica.http.request_record import RECORD, RequestRecord
 from starlette.types import Scope
 
 from benchmarks.command import Run, Script, main
 from benchmarks.study import Column, Row, Table
 
 _CALLS = 200_000
-_SCOPE: Scope = {CALLED: ("tools/call", "echo"), PATH_TAKEN: ("stateless", "fast")}
+_RECORD = RequestRecord({})
+_RECORD.called, _RECORD.path = ("tools/call", "echo"), ("stateless", "fast")
+_SCOPE: Scope = {RECORD: _RECORD}
 
 
 def _measure(run: Run) -> list[Table]:

@@ -25,5 +25,6 @@ FIRST: tuple[type[Feature], ...] = (
     Jobs,
 )
 """The features before those of the server's author, in the order in which a replica gets them."""
-LAST: tuple[type[Feature], ...] = (Metrics, ClientSessions)
-"""The features after those of the server's author. Sessions stop first: their calls use jobs and the audit log."""
+LAST: tuple[type[Feature], ...] = (ClientSessions, Metrics)
+"""The features after those of the server's author. Sessions end before what their calls use, such as jobs and the audit
+log. The metrics are last, because they collect those of all other features."""

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from anyreplica.autoscale.page import MAX_BUCKETS, MAX_BYTES, MAX_LINE_BYTES, MAX_LINES, Page
 from anyreplica.autoscale.readings import Reading
 from anyreplica.features.metrics.requests import RequestMetrics
-from anyreplica.http.access_log import CALLED, FAILED
+from anyreplica.http.request_record import RECORD, RequestRecord
 from tests.autoscale.damage import damaged_pages
 
 
@@ -168,7 +168,9 @@ def test_a_large_replica_is_far_from_each_limit() -> None:
     registry.register(metrics)
     count = metrics.observer()
     for tool, failed in itertools.product(tools, (None, "tool_error")):
-        count("id", {CALLED: ("tools/call", tool), FAILED: failed}, 200, 0.1)
+        record = RequestRecord({})
+        record.called, record.failed = ("tools/call", tool), failed
+        count("id", {RECORD: record}, 200, 0.1)
     text = generate_latest(registry)
     assert len(text) < MAX_BYTES / 2
     assert text.count(b"\n") < MAX_LINES / 2

@@ -28,9 +28,9 @@ from anyreplica.features.keys.key_file import KeyFileError
 from anyreplica.features.keys.key_ring import KeyRing
 from anyreplica.features.keys.tokens import Tokens
 from anyreplica.features.signatures.verify import Signatures, check_digest
-from anyreplica.http.headers import headers_of
 from anyreplica.http.refusal import Refused
 from anyreplica.http.request_limits import HeadCheck
+from anyreplica.http.request_record import RECORD, RequestRecord, headers_of, note
 from anyreplica.http.uvicorn.connections import KEY, Connections
 from anyreplica.http.uvicorn.protocol import HttpProtocol
 from anyreplica.mcp import message as messages
@@ -84,7 +84,9 @@ def _message(data: bytes) -> None:
     if isinstance(message, Request):
         called(message)
         called_tool(message)
-        note_arguments({ARGUMENTS: b""}, message.params)
+        record = RequestRecord({})
+        note(record, ARGUMENTS, b"")
+        note_arguments({RECORD: record}, message.params)
 
 
 def _envelope(data: bytes) -> None:

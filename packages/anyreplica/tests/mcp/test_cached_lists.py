@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any, cast
 
+from anyreplica.http.request_record import RequestRecord
 from anyreplica.mcp.call import Call
 from anyreplica.mcp.message import Envelopes, Request
 from anyreplica.mcp.paths import CachedLists
@@ -42,7 +43,7 @@ async def _change_meanwhile() -> bytes:
 
     lists = CachedLists(cast("Any", full), Envelopes())
     reply = Reply({}, receive, send, False)
-    call = Call(Request(1, "tools/list", None, 50), "2025-11-25", False, {}, reply)
+    call = Call(Request(1, "tools/list", None, 50), "2025-11-25", False, {}, RequestRecord({}), reply)
     asking = asyncio.ensure_future(lists.answer(call))
     await full.asked.wait()
     full.names = ["new"]

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anyreplica.features.metrics.requests import RequestMetrics
-from anyreplica.http.access_log import CALLED, FAILED, PATH_TAKEN
+from anyreplica.http.request_record import RECORD, RequestRecord
 from conftest import StartServer, until
 from tests.calls import HEADERS, get, legacy, modern, post
 from tests.damage.wire import handshake
@@ -98,8 +98,9 @@ def test_nothing_is_lost_and_labels_are_bounded(asked: list[tuple[str, str, int,
     requests = RequestMetrics(lambda: {"echo": ""}, lambda: False)
     count = requests.observer()
     for method, name, status, failed in asked:
-        scope = {CALLED: (method, name), PATH_TAKEN: ("stateless", "fast")}
-        count("", scope | ({FAILED: failed} if failed else {}), status, 0.01)
+        record = RequestRecord({})
+        record.called, record.path, record.failed = (method, name), ("stateless", "fast"), failed
+        count("", {RECORD: record}, status, 0.01)
     total, _, seconds = requests.collect()
     assert sum(sample.value for sample in total.samples) == len(asked)
     assert sum(sample.value for sample in seconds.samples if sample.name.endswith("_count")) == len(asked)

@@ -9,11 +9,11 @@ from fastmcp.server.auth import AuthProvider
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from anyreplica.auth.caller import CALLER, Caller
+from anyreplica.auth.caller import Caller
 from anyreplica.auth.refusal import Refusal
-from anyreplica.http.headers import headers_of, path_of
 from anyreplica.http.paths import mcp_paths
 from anyreplica.http.refusal import ClientGone, Refused, send_refusal
+from anyreplica.http.request_record import headers_of, path_of, record_of
 from anyreplica.settings import Settings
 
 METADATA = "/.well-known/oauth-protected-resource"
@@ -141,7 +141,7 @@ class Authentication:
             except ClientGone:
                 return
         if caller is not None:
-            scope[CALLER] = scope["user"] = caller
+            record_of(scope).caller = scope["user"] = caller
             scope["auth"] = caller.credentials
         await app(scope, receive, send)
 

@@ -2,23 +2,21 @@
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from fnmatch import translate
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from fastmcp.server.auth import AccessToken
 from fastmcp.server.dependencies import get_access_token, get_http_request
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from starlette.authentication import AuthCredentials
+from starlette.types import Scope
 
+from anyreplica.http.request_record import record_of
 from anyreplica.settings.rate import NO_RATE, Rate
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
-CALLER = "anyreplica.caller"
-"""Key of the request's `Caller` in the scope, if authentication found one. The same object is under `user`, where
-Starlette and FastMCP read it. A middleware of the server's author may replace the object under `user`."""
 
 ANYBODY = "anybody"
 """The owner of everything that requests create while authentication is off."""
@@ -85,9 +83,13 @@ def digest(*parts: str) -> str:
     return hashlib.sha256(joined.encode(errors="surrogatepass")).hexdigest()
 
 
-def caller_of(scope: Mapping[str, Any]) -> Caller | None:
-    """Return the caller of a request, or None if authentication found none."""
-    caller: Caller | None = scope.get(CALLER)
+def caller_of(scope: Scope) -> Caller | None:
+    """Return the caller of a request, or None if authentication found none.
+
+    The same object is in the scope under `user`, where Starlette and FastMCP read it. A middleware of the server's
+    author may replace the object under `user`.
+    """
+    caller: Caller | None = record_of(scope).caller
     return caller
 
 
@@ -108,15 +110,15 @@ def caller_token() -> str | None:
     return None if token is None or token.token.startswith(_OF_A_KEY) else token.token
 
 
-def owner_of(scope: Mapping[str, Any]) -> str:
+def owner_of(scope: Scope) -> str:
     """Return the owner of what this request creates: its caller's owner, or `ANYBODY` without a caller."""
-    caller: Caller | None = scope.get(CALLER)
+    caller = caller_of(scope)
     return ANYBODY if caller is None else caller.owner
 
 
-def may_use(scope: Mapping[str, Any], tool: str) -> bool:
+def may_use(scope: Scope, tool: str) -> bool:
     """Return whether a request's caller may use the tool or job of this name."""
-    caller: Caller | None = scope.get(CALLER)
+    caller = caller_of(scope)
     return caller is None or caller.may_use(tool)
 
 

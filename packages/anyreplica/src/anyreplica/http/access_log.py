@@ -17,32 +17,12 @@ import orjson
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from anyreplica.http.headers import headers_of, path_of
+from anyreplica.http.request_record import FAULT, LONGEST, NO_ERROR, path_of, record_of
 from anyreplica.http.responses import BEGINNINGS
 from anyreplica.process.log_buffer import LogBuffer
 from anyreplica.process.logs import marked, request_id, trace_id
 from anyreplica.process.mounted import NotStartedError
 from anyreplica.settings import Settings
-
-CALLED = "anyreplica.called"
-"""Scope key for the call of a request: (JSON-RPC method, name of the tool or "")."""
-
-FAILED = "anyreplica.failed"
-"""Scope key that is set if a reply contains an error although its status is 200. The value says what failed:
-`TOOL_ERROR`, `RPC_ERROR` or `FAULT`. `NO_ERROR` says that nothing failed."""
-
-TOOL_ERROR, RPC_ERROR, FAULT = "tool_error", "rpc_error", "fault"
-"""Values of `FAILED`: the tool, the request or the server failed."""
-
-NO_ERROR = ""
-"""Value of `FAILED` for a reply whose status is 400 or more although nothing failed: the client only tried whether the
-server has a feature."""
-
-PATH_TAKEN = "anyreplica.path"
-"""Scope key for the protocol family of a request and its path (fast path or FastMCP path)."""
-
-LONGEST = 200
-"""Maximum number of characters of a logged path or name. Code that sets `CALLED` must shorten longer names."""
 
 _LOGGER = "anyreplica.access"
 logger = logging.getLogger(_LOGGER)
@@ -52,7 +32,7 @@ Write = Callable[[str, Scope, int, float], None]
 seconds."""
 
 _Asked = tuple[str, bytes, tuple[str, ...]]
-"""The HTTP method, the path, and the value of `CALLED`."""
+"""The HTTP method, the path, and `RequestRecord.called`."""
 
 CLIENT_GONE = 499
 """Status in the log when the client disconnects before its request is complete. The number is from nginx; no reply has
@@ -103,7 +83,7 @@ class AccessLog:
         except asyncio.CancelledError:
             # SHUTDOWN_GRACE_SECONDS are over. The reply is sent here, because uvicorn's reply has no replica's name.
             if not status:
-                scope[FAILED] = FAULT
+                record_of(scope).failed = FAULT
                 reply = PlainTextResponse("This replica is stopping; retry later.", 503, {"Retry-After": "1"})
                 await reply(scope, receive, send_with_id)
         except NotStartedError:
@@ -126,7 +106,7 @@ class AccessLog:
 
 
 def _identity(scope: Scope) -> str:
-    given = headers_of(scope).get(b"x-request-id")
+    given = record_of(scope).headers.get(b"x-request-id")
     if given is not None and _WELL_FORMED.fullmatch(given):
         return str(given, "ascii")
     return f"{random.getrandbits(32):08x}"  # not a secret: it only identifies the log lines of a request
@@ -139,9 +119,10 @@ def access_lines(settings: Settings, replica: str, buffer: LogBuffer) -> Write:
     form = partial(_json, replica) if settings.log_format == "json" else _text
 
     def write(identity: str, scope: Scope, status: int, seconds: float) -> None:
-        failed = (status >= 400 or FAILED in scope) and scope.get(FAILED) != NO_ERROR
+        record = record_of(scope)
+        failed = (status >= 400 or record.failed is not None) and record.failed != NO_ERROR
         path = (scope.get("raw_path") or scope["path"].encode())[:LONGEST]
-        asked = scope["method"], path, scope.get(CALLED, ())
+        asked = scope["method"], path, record.called
         buffer.add((form, time.time(), identity, trace_id.get(), status, failed, seconds, asked))
 
     return write

@@ -6,11 +6,10 @@ from typing import Any, Protocol
 from fastmcp.server.http import HostOriginGuardMiddleware
 from starlette.types import Message, Receive, Scope, Send
 
-from anyreplica.http.access_log import FAILED, NO_ERROR
 from anyreplica.http.body import Body
-from anyreplica.http.headers import head_cache_key, headers_of
 from anyreplica.http.in_flight import InFlight, Memory
 from anyreplica.http.refusal import Refused
+from anyreplica.http.request_record import NO_ERROR, head_cache_key, headers_of, record_of
 from anyreplica.http.shares import CallerPlaces
 from anyreplica.settings import Settings
 
@@ -70,7 +69,7 @@ class HeadCheck:
         if scope["method"] != "POST":
             if scope["method"] not in self._methods:
                 if scope["method"] in _TRIED:
-                    scope[FAILED] = NO_ERROR
+                    record_of(scope).failed = NO_ERROR
                 text = "This server has no event stream outside of a call; send each JSON-RPC message with POST."
                 raise Refused(405, text, headers={"Allow": ", ".join(self._methods)})
             takes_stream = _accepts(headers_of(scope).get(b"accept"))[1]

@@ -14,7 +14,7 @@ import orjson
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from anyreplica.http.headers import headers_of
+from anyreplica.http.request_record import headers_of
 
 WHOLE = "http.response.whole"
 """Type of the message for a whole response, and name of the extension. The message has `status`, `headers` (without

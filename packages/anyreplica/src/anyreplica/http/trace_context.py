@@ -8,9 +8,6 @@ from opentelemetry import propagate
 from opentelemetry.context import Context
 from opentelemetry.trace import Link, NonRecordingSpan, SpanContext, TraceFlags, get_current_span, use_span
 
-TRACE = "anyreplica.trace"
-"""Key of a traced request's span in the scope."""
-
 _LONGEST = 512
 """Maximum number of characters in a value. Longer values are ignored."""
 

@@ -12,7 +12,7 @@ import sys
 from fastmcp import FastMCP
 from fastmcp.server import dependencies
 
-from anyreplica.http.headers import CREDENTIALS
+from anyreplica.http.request_record import CREDENTIALS
 from anyreplica.settings import Settings
 from anyreplica.settings.errors import StartupError
 

@@ -12,6 +12,7 @@ from mcp_types import CLIENT_CAPABILITIES_META_KEY, CLIENT_INFO_META_KEY, INVALI
 from starlette.types import Scope
 
 from anyreplica.components.problems import LONGEST_TEXT
+from anyreplica.http.request_record import RequestRecord
 from anyreplica.mcp.message import Request
 from anyreplica.mcp.reply import Reply
 
@@ -136,6 +137,7 @@ class Call:
     modern: bool
     """Whether the request uses the stateless protocol (2026-07-28 and later)."""
     scope: Scope
+    record: RequestRecord
     reply: Reply
     """Sends the reply, and waits for it."""
     channel: ClientChannel = STATELESS

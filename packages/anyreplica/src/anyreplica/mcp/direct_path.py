@@ -20,7 +20,6 @@ from mcp_types import CallToolRequestParams
 from anyreplica.components import arguments as arguments_
 from anyreplica.components.deadline import END
 from anyreplica.components.outcome import Handover
-from anyreplica.http.access_log import PATH_TAKEN
 from anyreplica.mcp._sdk import Binding, selected_version
 from anyreplica.mcp.around import reply_to, run_middleware, wait_for
 from anyreplica.mcp.call import Call
@@ -39,7 +38,7 @@ class DirectPath:
 
     def answer(self, call: Call, plan: DirectPlan) -> Awaitable[None]:
         """Answer a tool call. Awaiting the reply raises the same exceptions as `FastPath.answer`."""
-        call.scope[PATH_TAKEN] = STATELESS_FULL if call.modern else HANDSHAKE_FULL
+        call.record.path = STATELESS_FULL if call.modern else HANDSHAKE_FULL
         if not call.channel.is_open:
             return self._open_and_answer(call, plan)
         task = eager_task.start(self._call(call, plan), loop=asyncio.get_running_loop())

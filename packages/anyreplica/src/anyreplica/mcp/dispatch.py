@@ -13,8 +13,8 @@ from mcp_types import INVALID_REQUEST
 from starlette.requests import Request as HttpRequest
 from starlette.types import Scope
 
-from anyreplica.auth.caller import CALLER
-from anyreplica.http.headers import drop_credentials, drop_session_id, headers_of
+from anyreplica.auth.caller import caller_of
+from anyreplica.http.request_record import drop_credentials, drop_session_id, headers_of
 from anyreplica.http.responses import encode
 from anyreplica.mcp._log_levels import take_default_level
 from anyreplica.mcp.call import Call, ClientRequestError
@@ -34,7 +34,7 @@ class Dispatch:
         self.request_id = message.id
         if b"mcp-session-id" in headers_of(scope):
             drop_session_id(scope)
-        if CALLER in scope:
+        if caller_of(scope) is not None:
             drop_credentials(scope)
         self.http_request = HttpRequest(scope)
         self.message_metadata = ServerMessageMetadata(request_context=self.http_request)

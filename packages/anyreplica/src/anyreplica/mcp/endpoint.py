@@ -11,11 +11,10 @@ from mcp.server.lowlevel.server import NotificationOptions
 from mcp_types import EmptyResult, SetLevelRequestParams
 from starlette.types import Receive, Scope, Send
 
-from anyreplica.http.access_log import CALLED, LONGEST
 from anyreplica.http.event_stream import PING_SECONDS
-from anyreplica.http.headers import Headers, head_cache_key, headers_of
 from anyreplica.http.refusal import ClientGone, Refused, send_refusal
 from anyreplica.http.request_limits import RequestLimits
+from anyreplica.http.request_record import LONGEST, Headers, head_cache_key, headers_of, record_of
 from anyreplica.http.responses import send_response
 from anyreplica.http.trace_context import untraced
 from anyreplica.mcp import _sdk, _shared_dependencies
@@ -144,7 +143,8 @@ class McpEndpoint:
     ) -> Call:
         """Check a request by the rules of its protocol, and make a call from it."""
         method = request.method
-        scope[CALLED] = called(request)
+        record = record_of(scope)
+        record.called = called(request)
         for observe in self.limits.on_call:
             observe(scope, request.params)
         version = handshake_version(headers)
@@ -153,7 +153,7 @@ class McpEndpoint:
             if self.sessions is not None:
                 call = self.sessions.call(request, version, headers, scope, receive, send, streams, seconds)
             else:
-                call = Call(request, version, False, scope, Reply(scope, receive, send, streams, seconds), OFF)
+                call = Call(request, version, False, scope, record, Reply(scope, receive, send, streams, seconds), OFF)
             if self.always_streams:
                 _need_events(call)
             return call
@@ -169,7 +169,7 @@ class McpEndpoint:
             check_param_headers(request, scope, self.paths.plans.annotated)
         streams = takes_stream and (self.streams or listens)
         seconds = PING_SECONDS if listens else self.first_event_seconds  # a subscription is silent for hours
-        return Call(request, version, True, scope, Reply(scope, receive, send, streams, seconds))
+        return Call(request, version, True, scope, record, Reply(scope, receive, send, streams, seconds))
 
     async def _acknowledge(
         self, message: Request | Notification | Response, headers: Headers, scope: Scope, send: Send
@@ -188,7 +188,7 @@ class McpEndpoint:
                 raise unexpected_response()
             check_served(headers)
         if isinstance(message, Notification):
-            scope[CALLED] = (message.method[:LONGEST], "")
+            record_of(scope).called = (message.method[:LONGEST], "")
         await send_response(scope, send, 202, (), b"")
         if isinstance(message, Notification) and version is not None:
             if self.sessions is not None:

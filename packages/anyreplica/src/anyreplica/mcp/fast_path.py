@@ -11,7 +11,7 @@ from fastmcp.server.middleware import MiddlewareContext
 from fastmcp.tools import ToolResult
 from mcp_types import CallToolRequestParams
 
-from anyreplica.auth.caller import CALLER, Caller
+from anyreplica.auth.caller import Caller
 from anyreplica.components.deadline import END
 from anyreplica.components.outcome import BODY_OUTCOME, Handover, Outcome
 from anyreplica.mcp._sdk import Binding, body_error
@@ -64,7 +64,7 @@ class FastPath:
         plan = plans.tools.get(name) or plans.direct.get(name)
         if plan is None:
             return None
-        caller: Caller | None = call.scope.get(CALLER)
+        caller: Caller | None = call.record.caller
         if caller is not None and not caller.may_use(name):
             return None
         meta = params.get("_meta")

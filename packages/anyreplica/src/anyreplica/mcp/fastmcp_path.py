@@ -17,8 +17,8 @@ from mcp_types import INTERNAL_ERROR
 from starlette.types import Scope
 
 from anyreplica.components.outcome import BODY_OUTCOME, CALL_OUTCOME, Handover, forget_frames
-from anyreplica.http.access_log import FAILED, FAULT, PATH_TAKEN, RPC_ERROR, TOOL_ERROR
 from anyreplica.http.refusal import ClientGone
+from anyreplica.http.request_record import FAULT, RPC_ERROR, TOOL_ERROR
 from anyreplica.http.responses import error_response, response
 from anyreplica.mcp import _sdk
 from anyreplica.mcp._sdk_server import SdkServer
@@ -63,12 +63,12 @@ class FastMcpPath:
         """
         if not call.channel.is_open:
             await call.channel.open(call)
-        call.scope[PATH_TAKEN] = self._taken[call.modern]
+        call.record.path = self._taken[call.modern]
         task = task_exits.start(self._serve(call, handed))
         await call.reply.wait_for(task)
         if task.cancelled():  # a middleware raised CancelledError, although nobody cancelled the task
             logger.error("%s: the task of the request cancelled itself", call.request.method)
-            call.scope[FAILED] = FAULT
+            call.record.failed = FAULT
             status, message = 200, error_response(call.request.id, INTERNAL_ERROR, "Internal server error")
         else:
             status, message = task.result()
@@ -83,7 +83,7 @@ class FastMcpPath:
         try:
             result = await self.result(call, handed)
             if result.get("isError") is True:
-                call.scope[FAILED] = TOOL_ERROR
+                call.record.failed = TOOL_ERROR
             if request.method == "initialize":
                 call.reply.headers = call.channel.reply_headers(call, result)
             return 200, response(request.id, result)
@@ -91,7 +91,7 @@ class FastMcpPath:
             raise
         except Exception as error:  # noqa: BLE001  # `modern_error_data` logs unexpected errors and hides their texts
             data = modern_error_data(error)
-            call.scope[FAILED] = FAULT if data.code == INTERNAL_ERROR else RPC_ERROR
+            call.record.failed = FAULT if data.code == INTERNAL_ERROR else RPC_ERROR
             if isinstance(error, MCPError):
                 logger.info("%s answered with an error: %.300s", request.method, " ".join(data.message.split()))
             # Clients of the handshake protocol expect the errors of handlers with HTTP status 200.

@@ -4,7 +4,7 @@ from typing import Protocol
 
 from starlette.types import Receive, Scope, Send
 
-from anyreplica.http.headers import Headers
+from anyreplica.http.request_record import Headers
 from anyreplica.mcp.call import Call
 from anyreplica.mcp.message import Notification, Request, Response
 

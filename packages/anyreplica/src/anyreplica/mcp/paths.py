@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 from anyreplica.auth.caller import caller_of
-from anyreplica.http.access_log import PATH_TAKEN
 from anyreplica.http.responses import encode
 from anyreplica.mcp import _mounts
 from anyreplica.mcp._sdk_server import SdkServer
@@ -186,7 +185,7 @@ class CallPaths:
         """Answer a request. Awaiting the reply raises `ClientGone` if the client closes the connection."""
         if self._stamp() != self._planned:
             return self._plan_and_answer(call)
-        call.scope[PATH_TAKEN] = _STATELESS if call.modern else _HANDSHAKE
+        call.record.path = _STATELESS if call.modern else _HANDSHAKE
         method = call.request.method
         if method == "tools/call":
             planned = self.fast.plan_for(call, self.plans)

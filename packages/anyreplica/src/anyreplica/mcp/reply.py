@@ -9,10 +9,10 @@ from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
-from anyreplica.http.access_log import FAILED, FAULT
 from anyreplica.http.event_stream import EVENT_STREAM_HEADERS, PING, PING_SECONDS, event
 from anyreplica.http.in_flight import UNAVAILABLE
 from anyreplica.http.refusal import ClientGone, Refused, send_refusal
+from anyreplica.http.request_record import FAULT, record_of
 from anyreplica.http.responses import error_response, send_json
 
 _UNWATCHED_SECONDS = 0.05
@@ -158,7 +158,7 @@ class Reply:
         Args:
             identity: the JSON-RPC id of the call.
         """
-        self._scope[FAILED] = FAULT
+        record_of(self._scope).failed = FAULT
         text = "The server is stopping and has cancelled the call; retry now."
         # RuntimeError: the reply was already being sent. ClientGone: another replica has taken over the call.
         with suppress(RuntimeError, ClientGone):

@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping
 from mcp_types.version import KNOWN_PROTOCOL_VERSIONS
 from starlette.responses import JSONResponse
 
-from anyreplica.auth.caller import CALLER
+from anyreplica.auth.caller import caller_of
 from anyreplica.process.lifecycle import Lifecycle
 
 _HOST = re.compile(r"[A-Za-z0-9.-]+(:\d+)?|\[[0-9a-fA-F:]+\](:\d+)?")
@@ -124,7 +124,7 @@ def version_route(
             "status": lifecycle.state,
             "protocol_versions": KNOWN_PROTOCOL_VERSIONS,
         }
-        if not guarded or CALLER in request.scope:
+        if not guarded or caller_of(request.scope) is not None:
             content["paths"] = paths()
         return JSONResponse(content)
 

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from starlette.types import Message, Scope
 
-from anyreplica.http.access_log import FAILED
+from anyreplica.http.request_record import record_of
 from anyreplica.mcp.endpoint import McpEndpoint
 from tests.damage.wire import Request
 
@@ -63,7 +63,7 @@ async def drive(exchange: McpEndpoint, sent: Request) -> tuple[list[Message], bo
         messages.append(message)
 
     await exchange(scope, receive, send)
-    return messages, FAILED in scope
+    return messages, record_of(scope).failed is not None
 
 
 def events(body: bytes) -> list[bytes]:

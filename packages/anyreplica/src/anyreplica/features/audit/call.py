@@ -1,13 +1,16 @@
 """The facts about one call, which the event loop records for the audit log."""
 
 import json
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import orjson
+from starlette.types import Scope
 
-ARGUMENTS = "anyreplica.audit.arguments"
-"""Key of a call's recorded arguments in the scope. A request without this key gets no entry in the audit log."""
+from anyreplica.http.request_record import record_of
+
+ARGUMENTS = "audit.arguments"
+"""The note of a request with its arguments. A request without this note gets no entry in the audit log."""
 
 UNWRITABLE = b'"(no JSON)"'
 """The text in place of arguments that cannot be written as JSON. Arguments that arrived as JSON never get it."""
@@ -31,7 +34,7 @@ class Noted(NamedTuple):
     status: int
     """HTTP status of the reply. 499: the client closed the connection before the reply."""
     failed: bool
-    """Whether the call failed after its start (see `FAILED` in `anyreplica.http.access_log`).
+    """Whether the call failed after its start (see `RequestRecord.failed`).
 
     With status 200: the reply contains an error. With status 503, true means that the replica cancelled the call, and
     false means that the replica refused the call.
@@ -60,7 +63,8 @@ def canonical(arguments: Any) -> bytes:
         return UNWRITABLE
 
 
-def note_arguments(scope: MutableMapping[str, Any], params: Mapping[str, Any] | None) -> None:
+def note_arguments(scope: Scope, params: Mapping[str, Any] | None) -> None:
     """Record a call's arguments before the tool gets them, if the call gets an entry in the audit log."""
-    if params is not None and ARGUMENTS in scope:
-        scope[ARGUMENTS] = canonical(params.get("arguments"))
+    notes = record_of(scope).notes
+    if params is not None and notes is not None and ARGUMENTS in notes:
+        notes[ARGUMENTS] = canonical(params.get("arguments"))

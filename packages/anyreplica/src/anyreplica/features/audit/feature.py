@@ -6,15 +6,15 @@ from functools import partial
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from anyreplica.auth.authentication import open_paths
-from anyreplica.auth.caller import CALLER, Caller
+from anyreplica.auth.caller import Caller
 from anyreplica.feature import Feature, Parts, Position, Replica
 from anyreplica.features.audit.call import ARGUMENTS, Noted, note_arguments
 from anyreplica.features.audit.chain import Digests
 from anyreplica.features.audit.log import AuditLog
-from anyreplica.http.access_log import CALLED, FAILED, Write
-from anyreplica.http.headers import path_of
+from anyreplica.http.access_log import Write
 from anyreplica.http.in_flight import UNAVAILABLE
 from anyreplica.http.refusal import Refused, send_refusal
+from anyreplica.http.request_record import note, path_of, record_of
 from anyreplica.settings import Settings
 from anyreplica.settings.errors import StartupError
 
@@ -32,7 +32,7 @@ class AuditMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and path_of(scope) not in self._open:
-            scope[ARGUMENTS] = b""
+            note(record_of(scope), ARGUMENTS, b"")
             if self.log.refusing:
                 text = "Audit log not writable: this replica refuses calls (AUDIT_ON_FAILURE); retry later."
                 await send_refusal(scope, send, Refused(503, text, code=UNAVAILABLE, headers={"Retry-After": "1"}))
@@ -44,11 +44,12 @@ def observer(log: AuditLog) -> Write:
     """Return a function that records a request, which has ended, for the audit log."""
 
     def note(identity: str, scope: Scope, status: int, seconds: float) -> None:
-        arguments = scope.get(ARGUMENTS)
+        record = record_of(scope)
+        arguments = None if record.notes is None else record.notes.get(ARGUMENTS)
         if arguments is None:
             return
-        method, name = scope.get(CALLED, ("", ""))
-        caller: Caller | None = scope.get(CALLER)
+        method, name = record.called or ("", "")
+        caller: Caller | None = record.caller
         log.note(
             Noted(
                 time.time() - seconds,
@@ -58,7 +59,7 @@ def observer(log: AuditLog) -> Write:
                 name,
                 arguments,
                 status,
-                FAILED in scope,
+                record.failed is not None,
                 seconds,
             )
         )

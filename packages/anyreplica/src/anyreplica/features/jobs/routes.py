@@ -24,9 +24,9 @@ from anyreplica.auth.caller import may_use, owner_of
 from anyreplica.components import problems
 from anyreplica.features.jobs.errors import JobError, invalid
 from anyreplica.features.jobs.service import PAGE, JobService
-from anyreplica.http.access_log import CALLED, LONGEST
 from anyreplica.http.refusal import ClientGone, Refused
 from anyreplica.http.request_limits import RequestLimits
+from anyreplica.http.request_record import LONGEST, record_of
 from anyreplica.mcp.message import LONGEST_NAME, memory_of
 
 _LONGEST_PAGE = 500
@@ -78,7 +78,7 @@ class JobRoutes:
         if len(wanted.job) > LONGEST_NAME:
             return _error(400, "bad_request", f"job: the name is too long; the limit is {LONGEST_NAME} characters.")
         key = request.headers.get("idempotency-key")
-        request.scope[CALLED] = ("", wanted.job[:LONGEST])
+        record_of(request.scope).called = ("", wanted.job[:LONGEST])
         for observe in self.limits.on_call:
             observe(request.scope, {"arguments": wanted.params})
         allowed = partial(may_use, request.scope)

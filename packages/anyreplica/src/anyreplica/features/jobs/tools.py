@@ -1,6 +1,6 @@
 """The tools through which MCP clients use jobs: one tool per job, and four general tools for all jobs."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any
 
@@ -10,6 +10,7 @@ from fastmcp.server.dependencies import get_context
 from fastmcp.tools import FunctionTool, Tool, ToolResult
 from mcp_types import ToolAnnotations
 from pydantic import Field, PrivateAttr
+from starlette.types import Scope
 
 from anyreplica.auth.caller import may_use, owner_of
 from anyreplica.components.job import Job
@@ -132,6 +133,6 @@ def _owner(ctx: Context) -> str:
     return owner_of(_scope(ctx))
 
 
-def _scope(ctx: Context) -> Mapping[str, Any]:
+def _scope(ctx: Context) -> Scope:
     request = ctx.request_context.request if ctx.request_context else None
     return request.scope if request is not None else {}

@@ -13,9 +13,9 @@ from anyreplica.features.login.current import LoginRequest, answering
 from anyreplica.features.login.outage import LoginUnavailable, Outage, noting_outages
 from anyreplica.features.login.stored_bytes import StoredBytes
 from anyreplica.http.body import Body, replay
-from anyreplica.http.headers import headers_of
 from anyreplica.http.in_flight import InFlight
 from anyreplica.http.refusal import ClientGone, Refused
+from anyreplica.http.request_record import headers_of
 from anyreplica.http.shares import CallerPlaces
 
 _MOST_BYTES = 64 * 1024

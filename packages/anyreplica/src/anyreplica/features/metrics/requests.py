@@ -9,8 +9,9 @@ from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 from starlette.types import Scope
 
-from anyreplica.http.access_log import CALLED, CLIENT_GONE, FAILED, FAULT, NO_ERROR, PATH_TAKEN, RPC_ERROR, Write
+from anyreplica.http.access_log import CLIENT_GONE, Write
 from anyreplica.http.durations import Durations
+from anyreplica.http.request_record import FAULT, NO_ERROR, RECORD, RPC_ERROR, Pair, RequestRecord
 
 _TASK_METHODS = {"tasks/get", "tasks/update", "tasks/cancel"}
 _RESPONSE = "response"
@@ -18,7 +19,7 @@ _RESPONSE = "response"
 _METHODS = SPEC_CLIENT_METHODS | SPEC_CLIENT_NOTIFICATION_METHODS | _TASK_METHODS | {_RESPONSE}
 _HTTP = "http"
 """Label `method` of a request that is not an MCP message: `/version`, `/jobs` …"""
-_NO_WAY = ("", "")
+_NO_PATH = ("", "")
 _REFUSED = {401: "auth", 403: "auth", 408: "slow", 413: "size", 429: "rate"}
 _LISTEN = "subscriptions/listen"
 """A method that the duration histogram leaves out: its duration is the time for which the client listened."""
@@ -51,7 +52,8 @@ class RequestMetrics(Collector):
         known = self._known
 
         def count(_: str, scope: Scope, status: int, seconds: float) -> None:
-            what = (scope.get(CALLED), scope.get(PATH_TAKEN, _NO_WAY), status, scope.get(FAILED))
+            record: RequestRecord = scope[RECORD]
+            what = (record.called, record.path, status, record.failed)
             series = known.get(what) or self._new(*what)
             series.count += 1
             durations = series.durations  # the body of `observe`, without a function call
@@ -83,9 +85,9 @@ class RequestMetrics(Collector):
                 durations.add_to(seconds, labels)
         yield seconds
 
-    def _new(self, called: tuple[str, str] | None, way: tuple[str, str], status: int, failed: str | None) -> _Series:
+    def _new(self, called: Pair, path: Pair, status: int, failed: str | None) -> _Series:
         method, name = called or (_HTTP, "")
-        made_up = called is not None and method not in _METHODS
+        made_up = bool(called) and method not in _METHODS
         if made_up:
             method = "other"
         tool = name if method == "tools/call" else ""
@@ -93,13 +95,13 @@ class RequestMetrics(Collector):
             tool, made_up = "unknown", True
         reason = self._reason(status)
         outcome = "refused" if reason else _outcome(status, failed)
-        labels = (method, tool, *way, outcome)
+        labels = (method, tool, *(path or _NO_PATH), outcome)
         series = self._series.get((*labels, reason))
         if series is None:
             durations = self._durations.setdefault(labels[:2], Durations())
             series = self._series[*labels, reason] = _Series(labels, durations, reason)
         if not made_up and status != 503 and (method == "tools/call" or not name):
-            self._known[called, way, status, failed] = series
+            self._known[called, path, status, failed] = series
         return series
 
     def _reason(self, status: int) -> str:

@@ -9,18 +9,16 @@ from anyreplica.features.sessions.channel import SessionChannel
 from anyreplica.features.sessions.event_log import AdoptedCall
 from anyreplica.features.sessions.reply import SessionReply
 from anyreplica.features.sessions.sessions import Sessions
-from anyreplica.http.access_log import CALLED, FAILED, RPC_ERROR
 from anyreplica.http.event_stream import PING_SECONDS
-from anyreplica.http.headers import headers_of
 from anyreplica.http.refusal import ClientGone, Refused
 from anyreplica.http.request_limits import RequestLimits
+from anyreplica.http.request_record import RECORD, RPC_ERROR, RequestRecord, headers_of, record_of
 from anyreplica.http.responses import encode, error_response
-from anyreplica.http.trace_context import TRACE
 from anyreplica.mcp.call import Call
 from anyreplica.mcp.message import Request, called, memory_of
 
-_TAKEN = "anyreplica.taken"
-"""Scope key for the call that this replica has taken over."""
+_TAKEN = "sessions.taken"
+"""The note of a request about the call that this replica has taken over."""
 
 
 class AdoptedCalls:
@@ -51,8 +49,9 @@ class AdoptedCalls:
             scope: the scope of the request with which the client resumes the call. The call gets the caller and the
                 headers of this request.
         """
-        head = {key: value for key, value in scope.items() if key not in (TRACE, FAILED)}
-        task = asyncio.create_task(self._run({**head, "method": "POST", _TAKEN: taken}))
+        asked, record = record_of(scope), RequestRecord(headers_of(scope))
+        record.caller, record.notes = asked.caller, {_TAKEN: taken}
+        task = asyncio.create_task(self._run({**scope, "method": "POST", RECORD: record}))
         self._sessions.taken.add(task)
         task.add_done_callback(self._sessions.taken.discard)
 
@@ -61,11 +60,12 @@ class AdoptedCalls:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Continue with the call in the scope."""
-        taken: AdoptedCall = scope.pop(_TAKEN)
+        record = record_of(scope)
+        taken: AdoptedCall = (record.notes or {})[_TAKEN]
         found = taken.round
         body = encode(found.params)
         request = Request(taken.identity, found.method, found.params, len(body), memory_of(body))
-        scope[CALLED] = called(request)
+        record.called = called(request)
         for observe in self._limits.on_call:
             observe(scope, found.params)
         channel = SessionChannel(self._sessions, headers_of(scope)[b"mcp-session-id"], found.version)
@@ -76,11 +76,11 @@ class AdoptedCalls:
         limits.in_flight.count += 1  # even beyond the limits, because the call waits for its client first
         limits.memory.held += request.memory
         try:
-            await self._answer(Call(request, found.version, False, scope, reply, channel))
+            await self._answer(Call(request, found.version, False, scope, record_of(scope), reply, channel))
         except ClientGone:
             return
         except Refused as refused:
-            scope[FAILED] = RPC_ERROR
+            record.failed = RPC_ERROR
             await reply.finish(refused.status, error_response(request.id, refused.code, refused.message))
         except asyncio.CancelledError:
             await reply.stop(request.id)

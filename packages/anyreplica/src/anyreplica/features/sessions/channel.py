@@ -21,16 +21,16 @@ from anyreplica.features.sessions.progress import with_progress
 from anyreplica.features.sessions.session import Session
 from anyreplica.features.sessions.sessions import Sessions
 from anyreplica.features.sessions.waiting_calls import WaitingCall
-from anyreplica.http.headers import headers_of
 from anyreplica.http.refusal import Refused
+from anyreplica.http.request_record import headers_of, note, record_of
 from anyreplica.mcp.call import NO_STREAM, Call, ClientRequestError, NoClientChannel
 from anyreplica.mcp.message import Request
 from anyreplica.shared.lost_redis import retry_for
 
 logger = logging.getLogger(__name__)
 
-SESSION = "anyreplica.session"
-"""Scope key for the opened session of a request."""
+SESSION = "sessions.opened"
+"""The note of a request about its opened session."""
 
 _BEGIN_SECONDS = 1.5
 """Time for which a call that does not wait for its client tries to begin its events, in seconds. It is short, because
@@ -155,7 +155,8 @@ class SessionChannel:
         """
         async with self.outside():
             session = await self._sessions.open_live(call.scope, self._sealed)
-        self._session = call.scope[SESSION] = session
+        self._session = session
+        note(record_of(call.scope), SESSION, session)
         self.is_open = True
         if b"mcp-protocol-version" not in headers_of(call.scope):
             call.version = self.version = session.version

@@ -12,9 +12,9 @@ from anyreplica.features.sessions.call_events import CallEvents
 from anyreplica.features.sessions.channel import ClientNews, ClientWatch, SessionChannel
 from anyreplica.features.sessions.event_log import AdoptedCall
 from anyreplica.features.sessions.open_round import OpenRound
-from anyreplica.http.access_log import FAILED, RPC_ERROR
 from anyreplica.http.event_stream import FIRST_WITH_EMPTY, PING_SECONDS, empty_event, event
 from anyreplica.http.refusal import ClientGone
+from anyreplica.http.request_record import RPC_ERROR, record_of
 from anyreplica.http.responses import error_response
 from anyreplica.mcp.message import Request
 from anyreplica.mcp.reply import Reply, abandon, disconnected
@@ -101,7 +101,7 @@ class SessionReply(Reply):
                 await self._wait_with_news(task, TimeLimit(seconds), watch)
         except ClientGone:
             if watch.cancelled:  # the connection may still be open
-                self._scope[FAILED] = RPC_ERROR
+                record_of(self._scope).failed = RPC_ERROR
                 await self.finish(200, error_response(self._request.id, _CANCELLED, "Request cancelled"))
                 await self._channel.forget_round()
             elif self.events is not None:

@@ -13,12 +13,11 @@ from anyreplica.features.sessions.channel import SessionChannel, SessionStart
 from anyreplica.features.sessions.reply import SessionReply
 from anyreplica.features.sessions.session import Session
 from anyreplica.features.sessions.sessions import Sessions
-from anyreplica.http.access_log import CALLED
 from anyreplica.http.event_stream import EVENT_STREAM_HEADERS, PING, empty_event, event
-from anyreplica.http.headers import Headers, headers_of
 from anyreplica.http.in_flight import UNAVAILABLE
 from anyreplica.http.refusal import Refused
 from anyreplica.http.request_limits import RequestLimits
+from anyreplica.http.request_record import Headers, headers_of, record_of
 from anyreplica.http.responses import send_response
 from anyreplica.mcp.call import Call
 from anyreplica.mcp.message import Notification, Request, Response, handshake_version, is_too_long, unexpected_response
@@ -58,10 +57,10 @@ class SessionRequests:
         sealed = headers.get(_SESSION_ID)
         if sealed is None or request.method == "initialize":
             reply = Reply(scope, receive, send, may_stream, first_event_seconds)
-            return Call(request, version, False, scope, reply, SessionStart(self._sessions))
+            return Call(request, version, False, scope, record_of(scope), reply, SessionStart(self._sessions))
         channel = SessionChannel(self._sessions, sealed, version)
         kept = SessionReply(scope, receive, send, may_stream, first_event_seconds, request, channel)
-        return Call(request, version, False, scope, kept, channel)
+        return Call(request, version, False, scope, record_of(scope), kept, channel)
 
     async def receive_notification(self, notification: Notification, headers: Headers, scope: Scope) -> None:
         """Cancel a call of a session, or report progress to it, on the replica that runs it.
@@ -95,7 +94,7 @@ class SessionRequests:
         """
         if handshake_version(headers) is None:
             raise unexpected_response()
-        scope[CALLED] = ("response", "")
+        record_of(scope).called = ("response", "")
         limits = self._limits
         limits.responses.acquire(None)
         try:
@@ -134,7 +133,7 @@ class SessionRequests:
     async def _stream(self, session: Session, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve the event stream of a session, or resume the event stream of a call (Last-Event-ID)."""
         assert self._sessions.streams is not None  # noqa: S101  # without streams, the check has refused GET
-        scope[CALLED] = ("stream", "")
+        record_of(scope).called = ("stream", "")
         try:
             resumed = headers_of(scope).get(_LAST_EVENT)
             if resumed is not None and self._sessions.events is not None:

@@ -23,6 +23,7 @@ from anyreplica.components.not_found import RESOURCE_NOT_FOUND
 from anyreplica.features.sessions.channel import SESSION
 from anyreplica.features.sessions.records import MOST_RESOURCES, MOST_URI_BYTES, SessionRecords
 from anyreplica.features.sessions.session import Session
+from anyreplica.http.request_record import record_of
 from anyreplica.mcp import _sdk
 from anyreplica.mcp._sdk_server import SdkServer
 
@@ -83,7 +84,8 @@ class SessionMethods:
 
 
 def _session(ctx: ServerRequestContext[Any, Any]) -> Session | None:
-    return None if ctx.request is None else ctx.request.scope.get(SESSION)
+    notes = None if ctx.request is None else record_of(ctx.request.scope).notes
+    return None if notes is None else notes.get(SESSION)
 
 
 def _required(ctx: ServerRequestContext[Any, Any]) -> Session:

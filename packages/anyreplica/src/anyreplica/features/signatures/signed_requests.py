@@ -9,7 +9,7 @@ from anyreplica.auth.refusal import BadSignature
 from anyreplica.features.signatures.nonces import Nonces
 from anyreplica.features.signatures.verify import Signatures, is_signed
 from anyreplica.http.body import Body, replay
-from anyreplica.http.headers import headers_of
+from anyreplica.http.request_record import headers_of
 from anyreplica.settings import Settings
 
 if TYPE_CHECKING:

@@ -15,11 +15,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from anyreplica._version import __version__
 from anyreplica.feature import Feature, Parts, Position, Replica
 from anyreplica.features.tracing.tracing import check, tracing
-from anyreplica.http.access_log import CALLED, FAILED, FAULT, LONGEST, PATH_TAKEN
-from anyreplica.http.headers import headers_of, path_of
 from anyreplica.http.paths import mcp_paths, quiet_paths
+from anyreplica.http.request_record import FAULT, LONGEST, RequestRecord, path_of, record_of
 from anyreplica.http.responses import BEGINNINGS
-from anyreplica.http.trace_context import TRACE, of_headers, of_meta
+from anyreplica.http.trace_context import of_headers, of_meta
 from anyreplica.process.logs import request_id, trace_id
 from anyreplica.settings.paths import PathSettings
 
@@ -47,7 +46,8 @@ class TracingMiddleware:
         if scope["type"] != "http" or (path := path_of(scope)) in self._untraced:
             await self.app(scope, receive, send)
             return
-        span = scope[TRACE] = RequestSpan(scope, path if path in self._mcp else "")
+        record = record_of(scope)
+        span = record.trace = RequestSpan(scope, record, path if path in self._mcp else "")
 
         def send_noting(message: Message) -> Awaitable[None]:
             if message["type"] in BEGINNINGS:
@@ -62,8 +62,9 @@ class TracingMiddleware:
 
 def read_parent(scope: Scope, params: Mapping[str, Any] | None) -> None:
     """Start the span of a request when its message is known."""
-    if TRACE in scope:
-        scope[TRACE].read(params)
+    span: RequestSpan | None = record_of(scope).trace
+    if span is not None:
+        span.read(params)
 
 
 class RequestSpan:
@@ -75,14 +76,15 @@ class RequestSpan:
         endpoint: the path of the MCP endpoint; empty: the request is for another path.
     """
 
-    def __init__(self, scope: Scope, endpoint: str) -> None:
+    def __init__(self, scope: Scope, record: RequestRecord, endpoint: str) -> None:
         self.status = 0
         """HTTP status of the reply; 0 before the reply."""
         self._scope = scope
+        self._record = record
         self._endpoint = endpoint.rstrip("/")
         self._since = time.time_ns()
         self._span: trace.Span | None = None
-        parent = of_headers(headers_of(scope))
+        parent = of_headers(record.headers)
         if parent is not None or not endpoint:
             self._begin(parent)
 
@@ -99,7 +101,7 @@ class RequestSpan:
             if route := getattr(self._scope.get("route"), "path", ""):  # set by Starlette
                 span.set_attribute("http.route", route)
                 span.update_name(f"{_method(self._scope)} {route}")
-            if self.status >= 500 or self._scope.get(FAILED) == FAULT:
+            if self.status >= 500 or self._record.failed == FAULT:
                 span.set_status(StatusCode.ERROR)
         span.end(max(time.time_ns(), self._since))
 
@@ -122,10 +124,10 @@ class RequestSpan:
         return self._span
 
     def _outcome(self) -> dict[str, Any]:
-        scope = self._scope
-        method, _ = scope.get(CALLED, ("", ""))
-        _, path = scope.get(PATH_TAKEN, ("", ""))
-        error = scope.get(FAILED, "") if self.status else "client_gone"
+        record = self._record
+        method, _ = record.called or ("", "")
+        _, path = record.path or ("", "")
+        error = (record.failed or "") if self.status else "client_gone"
         found = {
             "http.response.status_code": self.status,
             "mcp.method.name": method,

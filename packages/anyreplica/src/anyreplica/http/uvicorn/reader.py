@@ -10,7 +10,7 @@ from urllib.parse import unquote
 import httptools
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 
-from anyreplica.http.headers import HEADERS
+from anyreplica.http.request_record import RECORD, RequestRecord
 from anyreplica.http.uvicorn.cycle import Cycle, CycleConnection, UnchunkedCycle
 
 logger = logging.getLogger("uvicorn.error")
@@ -223,7 +223,7 @@ class Reader:
         scope["headers"] = pairs
         scope["state"] = self._state.copy()
         if len(headers) == len(pairs):
-            scope[HEADERS] = headers
+            scope[RECORD] = RequestRecord(headers)
         if version == "1.0":
             self.latest = UnchunkedCycle(self._connection, scope, keep_alive=False, expects_100=expects_100)
         else:

@@ -1,14 +1,26 @@
-"""The headers of a request as a dictionary that all middleware share, and its path below a prefix."""
+"""What this package knows of a request: one object in the ASGI scope that all middleware share."""
 
 from collections.abc import Awaitable, Hashable, Mapping
+from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 Headers = Mapping[bytes, bytes]
 """The headers of a request by their names in lower case."""
 
-HEADERS = "anyreplica.headers"
-"""Scope key of the dictionary of headers. `headers_of` creates the dictionary at the first use."""
+RECORD = "anyreplica.request"
+"""Scope key of the `RequestRecord`. `record_of` creates the object at the first use."""
+
+TOOL_ERROR, RPC_ERROR, FAULT = "tool_error", "rpc_error", "fault"
+"""Values of `RequestRecord.failed`: the tool, the request or the server failed."""
+
+NO_ERROR = ""
+"""Value of `RequestRecord.failed` for a reply whose status is 400 or more although nothing failed: the client only
+tried whether the server has a feature."""
+
+LONGEST = 200
+"""Maximum number of characters of a logged path or name. Code that sets `RequestRecord.called` must shorten longer
+names."""
 
 DUPLICATED = b":duplicated"
 """Key in the dictionary. Its value is the name of a routing header that the request has more than once."""
@@ -21,18 +33,59 @@ CREDENTIALS = frozenset(
 _ROUTING = (b"mcp-protocol-version", b"mcp-method", b"mcp-name")
 
 
-def headers_of(scope: Scope) -> dict[bytes, bytes]:
-    """Return the headers by their names in lower case.
+Pair = tuple[str, str] | tuple[()]
+"""Two texts, or nothing."""
 
-    If a header occurs several times, the first one counts. All Accept headers are joined with commas.
+
+class RequestRecord:
+    """What this package knows of a request. Each part of a request's way adds what it finds out.
+
+    Attributes:
+        headers: the headers by their names in lower case. If a header occurs several times, the first one counts. All
+            Accept headers are joined with commas.
+        caller: the `Caller` of `anyreplica.auth`, if authentication found one.
+        called: the JSON-RPC method, and the name of the tool or an empty text. Empty: the request is no call.
+        path: the protocol family, and the path that answers the request. Empty: no path yet.
+        failed: what failed although the status of the reply is 200: `TOOL_ERROR`, `RPC_ERROR` or `FAULT`. Or
+            `NO_ERROR`. None: nothing is known to have failed.
+        trace: the span of a traced request.
+        notes: what features note, by a name of their own.
     """
-    values: dict[bytes, bytes] | None = scope.get(HEADERS)
-    if values is None:
-        pairs: list[tuple[bytes, bytes]] = scope["headers"]
-        values = scope[HEADERS] = dict(pairs)
+
+    __slots__ = ("called", "caller", "failed", "headers", "notes", "path", "trace")
+
+    def __init__(self, headers: dict[bytes, bytes]) -> None:
+        self.headers = headers
+        self.caller: Any = None
+        self.called: Pair = ()
+        self.path: Pair = ()
+        self.failed: str | None = None
+        self.trace: Any = None
+        self.notes: dict[str, Any] | None = None
+
+
+def record_of(scope: Scope) -> RequestRecord:
+    """Return the record of a request."""
+    record: RequestRecord | None = scope.get(RECORD)
+    if record is None:
+        pairs: list[tuple[bytes, bytes]] = scope.get("headers", [])
+        values = dict(pairs)
         if len(values) != len(pairs):
             _fold(values, pairs)
-    return values
+        record = scope[RECORD] = RequestRecord(values)
+    return record
+
+
+def note(record: RequestRecord, name: str, value: Any) -> None:
+    """Note something about a request."""
+    if record.notes is None:
+        record.notes = {}
+    record.notes[name] = value
+
+
+def headers_of(scope: Scope) -> dict[bytes, bytes]:
+    """Return the headers of a request, see `RequestRecord`."""
+    return record_of(scope).headers
 
 
 def path_of(scope: Scope) -> str:
@@ -78,7 +131,8 @@ def drop_session_id(scope: Scope) -> None:
 def drop_credentials(scope: Scope) -> None:
     """Remove the credentials of an authenticated caller from a request, so that no tool and no log can reveal them."""
     scope["headers"] = [pair for pair in scope["headers"] if pair[0] not in CREDENTIALS]
-    scope.pop(HEADERS, None)
+    record = record_of(scope)
+    record.headers = {name: value for name, value in record.headers.items() if name not in CREDENTIALS}
 
 
 def _fold(values: dict[bytes, bytes], pairs: list[tuple[bytes, bytes]]) -> None:
