@@ -13,7 +13,7 @@ from anyreplica.auth.caller import Caller
 from anyreplica.auth.refusal import Refusal
 from anyreplica.http.paths import mcp_paths
 from anyreplica.http.refusal import ClientGone, Refused, send_refusal
-from anyreplica.http.request_record import headers_of, path_of, record_of
+from anyreplica.http.request_record import Headers, path_of, record_of
 from anyreplica.settings import Settings
 
 METADATA = "/.well-known/oauth-protected-resource"
@@ -124,7 +124,8 @@ class Authentication:
             await app(scope, receive, send)
             return
         open_ = scope["path"] not in self._mcp and path_of(scope) not in self._mcp and self.is_open(scope)
-        key = _bearer(scope)
+        record = record_of(scope)
+        key = _bearer(scope, record.headers)
         caller = None
         if key:
             for source in self._sources:
@@ -141,7 +142,7 @@ class Authentication:
             except ClientGone:
                 return
         if caller is not None:
-            record_of(scope).caller = scope["user"] = caller
+            record.caller = scope["user"] = caller
             scope["auth"] = caller.credentials
         await app(scope, receive, send)
 
@@ -213,12 +214,11 @@ class Authentication:
         await JSONResponse(body, refusal.status, headers)(scope, receive, send)
 
 
-def _bearer(scope: Scope) -> bytes | None:
+def _bearer(scope: Scope, headers: Headers) -> bytes | None:
     """Return the token of `Authorization: Bearer …` (RFC 6750), or None without this header.
 
     Return an empty value for another scheme, and for a request with several of these headers.
     """
-    headers = headers_of(scope)
     given = headers.get(b"authorization")
     if given is None:
         return None

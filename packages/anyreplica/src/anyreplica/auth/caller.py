@@ -12,7 +12,7 @@ from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from starlette.authentication import AuthCredentials
 from starlette.types import Scope
 
-from anyreplica.http.request_record import record_of
+from anyreplica.http.request_record import RECORD, RequestRecord
 from anyreplica.settings.rate import NO_RATE, Rate
 
 if TYPE_CHECKING:
@@ -89,8 +89,8 @@ def caller_of(scope: Scope) -> Caller | None:
     The same object is in the scope under `user`, where Starlette and FastMCP read it. A middleware of the server's
     author may replace the object under `user`.
     """
-    caller: Caller | None = record_of(scope).caller
-    return caller
+    record: RequestRecord | None = scope.get(RECORD)
+    return None if record is None else record.caller
 
 
 def current_caller() -> Caller | None:

@@ -17,7 +17,7 @@ import orjson
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from anyreplica.http.request_record import FAULT, LONGEST, NO_ERROR, path_of, record_of
+from anyreplica.http.request_record import FAULT, LONGEST, NO_ERROR, RECORD, RequestRecord, path_of, record_of
 from anyreplica.http.responses import BEGINNINGS
 from anyreplica.process.log_buffer import LogBuffer
 from anyreplica.process.logs import marked, request_id, trace_id
@@ -119,7 +119,7 @@ def access_lines(settings: Settings, replica: str, buffer: LogBuffer) -> Write:
     form = partial(_json, replica) if settings.log_format == "json" else _text
 
     def write(identity: str, scope: Scope, status: int, seconds: float) -> None:
-        record = record_of(scope)
+        record: RequestRecord = scope[RECORD]
         failed = (status >= 400 or record.failed is not None) and record.failed != NO_ERROR
         path = (scope.get("raw_path") or scope["path"].encode())[:LONGEST]
         asked = scope["method"], path, record.called

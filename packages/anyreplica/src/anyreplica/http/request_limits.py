@@ -192,14 +192,18 @@ class RequestLimits:
         slot.acquire(identity)
         acquired = 0
         try:
-            self.memory.acquire(memory, identity)
-            acquired = memory
+            if memory:
+                self.memory.acquire(memory, identity)
+                acquired = memory
             limiter = self.limiter
             answered = None if limiter is None else await limiter.acquire(scope, tool, identity, concurrent=concurrent)
         except BaseException:
             slot.release()
             self.memory.release(acquired)
             raise
+
+        if not memory and answered is None:
+            return slot.release
 
         def release() -> None:
             slot.release()

@@ -52,16 +52,16 @@ class RequestRecord:
         notes: what features note, by a name of their own.
     """
 
-    __slots__ = ("called", "caller", "failed", "headers", "notes", "path", "trace")
+    # Most requests never set these attributes, so they do not pay for them.
+    caller: Any = None
+    called: Pair = ()
+    path: Pair = ()
+    failed: str | None = None
+    trace: Any = None
+    notes: dict[str, Any] | None = None
 
     def __init__(self, headers: dict[bytes, bytes]) -> None:
         self.headers = headers
-        self.caller: Any = None
-        self.called: Pair = ()
-        self.path: Pair = ()
-        self.failed: str | None = None
-        self.trace: Any = None
-        self.notes: dict[str, Any] | None = None
 
 
 def record_of(scope: Scope) -> RequestRecord:

@@ -16,6 +16,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from anyreplica.http.request_record import headers_of
 
+JSON = ((b"content-type", b"application/json"),)
+"""The headers of a JSON reply."""
+
 WHOLE = "http.response.whole"
 """Type of the message for a whole response, and name of the extension. The message has `status`, `headers` (without
 Content-Length and without line breaks) and the whole `body`."""
@@ -103,4 +106,4 @@ def error_response(identity: int | str | None, code: int, message: str, data: An
 def send_json(
     scope: Scope, send: Send, status: int, body: bytes, headers: Iterable[tuple[bytes, bytes]] = ()
 ) -> Awaitable[None]:
-    return send_response(scope, send, status, ((b"content-type", b"application/json"), *headers), body)
+    return send_response(scope, send, status, (*JSON, *headers), body)

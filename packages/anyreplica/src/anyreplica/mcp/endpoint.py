@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 from anyreplica.http.event_stream import PING_SECONDS
 from anyreplica.http.refusal import ClientGone, Refused, send_refusal
 from anyreplica.http.request_limits import RequestLimits
-from anyreplica.http.request_record import LONGEST, Headers, head_cache_key, headers_of, record_of
+from anyreplica.http.request_record import LONGEST, Headers, RequestRecord, head_cache_key, record_of
 from anyreplica.http.responses import send_response
 from anyreplica.http.trace_context import untraced
 from anyreplica.mcp import _sdk, _shared_dependencies
@@ -102,7 +102,8 @@ class McpEndpoint:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         call = None
         try:
-            headers = headers_of(scope)
+            record = record_of(scope)
+            headers = record.headers
             limits = self.limits
             takes_stream = limits.heads.accepted.get(head_cache_key(scope, headers))
             if takes_stream is None:
@@ -112,7 +113,7 @@ class McpEndpoint:
             for observe in limits.on_message:
                 observe(scope, message.params)
             if isinstance(message, Request):
-                call = self._call(message, takes_stream, headers, scope, receive, send)
+                call = self._call(message, takes_stream, record, scope, receive, send)
             elif isinstance(message, Response) and self.sessions is not None:
                 await self.sessions.receive_response(message, headers, scope, send)
                 return
@@ -139,19 +140,18 @@ class McpEndpoint:
             await _release(call)
 
     def _call(
-        self, request: Request, takes_stream: bool, headers: Headers, scope: Scope, receive: Receive, send: Send
+        self, request: Request, takes_stream: bool, record: RequestRecord, scope: Scope, receive: Receive, send: Send
     ) -> Call:
         """Check a request by the rules of its protocol, and make a call from it."""
         method = request.method
-        record = record_of(scope)
         record.called = called(request)
         for observe in self.limits.on_call:
             observe(scope, request.params)
-        version = handshake_version(headers)
+        version = handshake_version(record.headers)
         if version is not None:
             streams, seconds = takes_stream and self.streams, self.first_event_seconds
             if self.sessions is not None:
-                call = self.sessions.call(request, version, headers, scope, receive, send, streams, seconds)
+                call = self.sessions.call(request, version, record, scope, receive, send, streams, seconds)
             else:
                 call = Call(request, version, False, scope, record, Reply(scope, receive, send, streams, seconds), OFF)
             if self.always_streams:
@@ -164,7 +164,7 @@ class McpEndpoint:
         if listens and not takes_stream:
             text = f"The reply to {_LISTEN} is an event stream: send the header Accept with text/event-stream."
             raise Refused(406, text, identity=request.id)
-        version = check_envelope(request, headers)
+        version = check_envelope(request, record.headers)
         if method == "tools/call" and self.paths.plans.annotated:
             check_param_headers(request, scope, self.paths.plans.annotated)
         streams = takes_stream and (self.streams or listens)

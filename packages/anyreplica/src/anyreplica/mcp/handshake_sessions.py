@@ -4,7 +4,7 @@ from typing import Protocol
 
 from starlette.types import Receive, Scope, Send
 
-from anyreplica.http.request_record import Headers
+from anyreplica.http.request_record import Headers, RequestRecord
 from anyreplica.mcp.call import Call
 from anyreplica.mcp.message import Notification, Request, Response
 
@@ -22,7 +22,7 @@ class HandshakeSessions(Protocol):
         self,
         request: Request,
         version: str,
-        headers: Headers,
+        record: RequestRecord,
         scope: Scope,
         receive: Receive,
         send: Send,

@@ -9,7 +9,7 @@ from starlette.types import Receive, Scope, Send
 
 from anyreplica.http import json_values
 from anyreplica.http.refusal import Refused
-from anyreplica.http.request_record import Headers
+from anyreplica.http.request_record import RequestRecord
 from anyreplica.mcp.call import Call
 from anyreplica.mcp.endpoint import McpEndpoint
 from anyreplica.mcp.message import Request
@@ -54,9 +54,9 @@ class LenientEndpoint(McpEndpoint):
         self._forms: dict[str, _Form] = {}
 
     def _call(
-        self, request: Request, takes_stream: bool, headers: Headers, scope: Scope, receive: Receive, send: Send
+        self, request: Request, takes_stream: bool, record: RequestRecord, scope: Scope, receive: Receive, send: Send
     ) -> Call:
-        call = super()._call(request, takes_stream, headers, scope, receive, send)
+        call = super()._call(request, takes_stream, record, scope, receive, send)
         if request.method == "tools/call" and request.params is not None:
             self._change(request, request.params)
         return call

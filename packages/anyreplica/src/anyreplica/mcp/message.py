@@ -119,7 +119,8 @@ def parse(body: bytes) -> Request | Notification | Response:
     if type(identity) is int or type(identity) is str:
         if params is not None and len(body) > LONGEST_NAME:
             _check_names(params, identity)
-        return Request(identity, method, params, len(body), memory_of(body))
+        size = len(body)
+        return Request(identity, method, params, size, memory_of(body) if size > _SMALL else 0)
     if identity is _NONE:
         return Notification(method, params, memory_of(body))
     raise Refused(400, "The id of a request must be a string or an integer; a notification must not have an id.")

@@ -13,7 +13,7 @@ from anyreplica.http.event_stream import EVENT_STREAM_HEADERS, PING, PING_SECOND
 from anyreplica.http.in_flight import UNAVAILABLE
 from anyreplica.http.refusal import ClientGone, Refused, send_refusal
 from anyreplica.http.request_record import FAULT, record_of
-from anyreplica.http.responses import error_response, send_json
+from anyreplica.http.responses import JSON, error_response, send_response
 
 _UNWATCHED_SECONDS = 0.05
 """Watch the connection only after this time, because that takes a task of its own and most calls end soon."""
@@ -61,17 +61,11 @@ class Reply:
         as_events: whether `finish` sends an event. It is true from the first event on.
     """
 
-    __slots__ = (
-        "_lock",
-        "_receive",
-        "_scope",
-        "_send",
-        "as_events",
-        "first_event_seconds",
-        "headers",
-        "may_stream",
-        "streaming",
-    )
+    # Most replies never set these attributes, so they do not pay for them.
+    headers: Sequence[tuple[bytes, bytes]] = ()
+    streaming = False
+    as_events = False
+    _lock: asyncio.Lock | None = None
 
     def __init__(
         self, scope: Scope, receive: Receive, send: Send, may_stream: bool, first_event_seconds: float = PING_SECONDS
@@ -81,9 +75,6 @@ class Reply:
         self._send = send
         self.may_stream = may_stream
         self.first_event_seconds = first_event_seconds
-        self.headers: Sequence[tuple[bytes, bytes]] = ()
-        self.streaming = self.as_events = False
-        self._lock: asyncio.Lock | None = None
 
     def finish(self, status: int, message: bytes) -> Awaitable[None]:
         """Send the JSON-RPC response and end the reply. `status` has no effect on an event stream that has started.
@@ -92,7 +83,8 @@ class Reply:
         """
         if self.as_events:
             return self._end(message)
-        return send_json(self._scope, self._send, status, message, self.headers)
+        headers = (*JSON, *self.headers) if self.headers else JSON
+        return send_response(self._scope, self._send, status, headers, message)
 
     async def event(self, message: bytes, *, last: bool = False, needed: bool = False) -> None:  # noqa: ARG002
         """Send a JSON-RPC message on the event stream, and open the stream first if necessary.
@@ -132,7 +124,8 @@ class Reply:
             if not task.done():
                 await self._watch(task, deadline)
         finally:
-            abandon(task)
+            if not task.done():
+                abandon(task)
 
     async def _watch(self, task: asyncio.Task[Any], deadline: float) -> None:
         loop = asyncio.get_running_loop()
@@ -235,7 +228,6 @@ class Reply:
 
 def abandon(task: asyncio.Task[Any]) -> None:
     """Cancel a task that is not done, and do not wait for its end."""
-    if not task.done():
-        task.cancel()
-        # Read the task's exception later, or asyncio logs that nobody read it.
-        task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+    task.cancel()
+    # Read the task's exception later, or asyncio logs that nobody read it.
+    task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import orjson
 from starlette.types import Scope
 
-from anyreplica.http.request_record import record_of
+from anyreplica.http.request_record import RECORD, RequestRecord
 
 ARGUMENTS = "audit.arguments"
 """The note of a request with its arguments. A request without this note gets no entry in the audit log."""
@@ -65,6 +65,7 @@ def canonical(arguments: Any) -> bytes:
 
 def note_arguments(scope: Scope, params: Mapping[str, Any] | None) -> None:
     """Record a call's arguments before the tool gets them, if the call gets an entry in the audit log."""
-    notes = record_of(scope).notes
+    record: RequestRecord = scope[RECORD]
+    notes = record.notes
     if params is not None and notes is not None and ARGUMENTS in notes:
         notes[ARGUMENTS] = canonical(params.get("arguments"))

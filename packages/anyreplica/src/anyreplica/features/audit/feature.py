@@ -14,7 +14,7 @@ from anyreplica.features.audit.log import AuditLog
 from anyreplica.http.access_log import Write
 from anyreplica.http.in_flight import UNAVAILABLE
 from anyreplica.http.refusal import Refused, send_refusal
-from anyreplica.http.request_record import note, path_of, record_of
+from anyreplica.http.request_record import RECORD, RequestRecord, path_of
 from anyreplica.settings import Settings
 from anyreplica.settings.errors import StartupError
 
@@ -32,7 +32,8 @@ class AuditMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and path_of(scope) not in self._open:
-            note(record_of(scope), ARGUMENTS, b"")
+            record: RequestRecord = scope[RECORD]
+            record.notes = {**record.notes, ARGUMENTS: b""} if record.notes else {ARGUMENTS: b""}
             if self.log.refusing:
                 text = "Audit log not writable: this replica refuses calls (AUDIT_ON_FAILURE); retry later."
                 await send_refusal(scope, send, Refused(503, text, code=UNAVAILABLE, headers={"Retry-After": "1"}))
@@ -44,7 +45,7 @@ def observer(log: AuditLog) -> Write:
     """Return a function that records a request, which has ended, for the audit log."""
 
     def note(identity: str, scope: Scope, status: int, seconds: float) -> None:
-        record = record_of(scope)
+        record: RequestRecord = scope[RECORD]
         arguments = None if record.notes is None else record.notes.get(ARGUMENTS)
         if arguments is None:
             return

@@ -74,7 +74,7 @@ class RateLimiter:
             rate = rate.replace(concurrent=0)
         if not rate.bounds:
             return None
-        name = self._clients.of(scope) or ANYBODY
+        name = caller.identity if caller is not None else self._clients.of(scope) or ANYBODY
         if self.fleet is not None:
             verdict = await self.fleet.take(name, rate, cost)
         else:

@@ -50,7 +50,7 @@ class AdoptedCalls:
                 headers of this request.
         """
         asked, record = record_of(scope), RequestRecord(headers_of(scope))
-        record.caller, record.notes = asked.caller, {_TAKEN: taken}
+        record.caller, record.notes = asked.caller, {**(asked.notes or {}), _TAKEN: taken}
         task = asyncio.create_task(self._run({**scope, "method": "POST", RECORD: record}))
         self._sessions.taken.add(task)
         task.add_done_callback(self._sessions.taken.discard)

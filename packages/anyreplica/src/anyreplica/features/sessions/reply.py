@@ -44,8 +44,6 @@ class SessionReply(Reply):
             here. It becomes None as soon as the call waits for its client again.
     """
 
-    __slots__ = ("_channel", "_drains", "_request", "detached", "events", "taken")
-
     def __init__(
         self,
         scope: Scope,
@@ -111,7 +109,8 @@ class SessionReply(Reply):
             raise
         finally:
             watch.close()
-            abandon(task)
+            if not task.done():
+                abandon(task)
 
     async def stop(self, identity: int | str) -> None:
         """Give the call to another replica, or answer it like `Reply.stop`."""

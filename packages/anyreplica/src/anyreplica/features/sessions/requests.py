@@ -17,7 +17,7 @@ from anyreplica.http.event_stream import EVENT_STREAM_HEADERS, PING, empty_event
 from anyreplica.http.in_flight import UNAVAILABLE
 from anyreplica.http.refusal import Refused
 from anyreplica.http.request_limits import RequestLimits
-from anyreplica.http.request_record import Headers, headers_of, record_of
+from anyreplica.http.request_record import Headers, RequestRecord, headers_of, record_of
 from anyreplica.http.responses import send_response
 from anyreplica.mcp.call import Call
 from anyreplica.mcp.message import Notification, Request, Response, handshake_version, is_too_long, unexpected_response
@@ -46,7 +46,7 @@ class SessionRequests:
         self,
         request: Request,
         version: str,
-        headers: Headers,
+        record: RequestRecord,
         scope: Scope,
         receive: Receive,
         send: Send,
@@ -54,13 +54,13 @@ class SessionRequests:
         first_event_seconds: float,
     ) -> Call:
         """Return the call of a request. With a session id, the call can ask its client."""
-        sealed = headers.get(_SESSION_ID)
+        sealed = record.headers.get(_SESSION_ID)
         if sealed is None or request.method == "initialize":
             reply = Reply(scope, receive, send, may_stream, first_event_seconds)
-            return Call(request, version, False, scope, record_of(scope), reply, SessionStart(self._sessions))
+            return Call(request, version, False, scope, record, reply, SessionStart(self._sessions))
         channel = SessionChannel(self._sessions, sealed, version)
         kept = SessionReply(scope, receive, send, may_stream, first_event_seconds, request, channel)
-        return Call(request, version, False, scope, record_of(scope), kept, channel)
+        return Call(request, version, False, scope, record, kept, channel)
 
     async def receive_notification(self, notification: Notification, headers: Headers, scope: Scope) -> None:
         """Cancel a call of a session, or report progress to it, on the replica that runs it.
