@@ -87,7 +87,7 @@ def compose(
     limits.limiter = next((parts.limiter for parts in replica.parts if parts.limiter is not None), None)
     lifecycle.on_drain.extend(replica.attached("on_drain"))
     lifecycle.on_stop.extend(replica.attached("on_stop"))
-    follow_peers(share.peers, settings, replica.attached("alone"))
+    follow_peers(share.peers, settings, [*replica.attached("alone"), *share.alone])
     callers = (replica.attached(each) for each in ("tokens", "request_checks", "challenges"))
     authentication = Authentication(settings, *callers)
     lifespan = _lifespan(server, replica, share, endpoint, around)
@@ -98,12 +98,10 @@ def compose(
 def _own_parts(share: Sharing, connections: Connections) -> Parts:
     """Return what the core attaches before the features."""
     redis = share.redis
-    subscriptions = [] if share.subscriptions is None or redis is not None else [share.subscriptions]
     return Parts(
         checks=[] if redis is None else [Check("redis", redis.ping, _REDIS_SECONDS)],
         on_drain=[connections.drain],
         on_stop=[share.close_streams],
-        alone=subscriptions,
     )
 
 

@@ -182,7 +182,7 @@ def test_without_redis_each_replica_has_its_share(redis_server: RedisServer) -> 
     within(take, redis_server)
 
 
-@pytest.mark.degraded
+@pytest.mark.alone
 def test_three_replicas_hold_one_rate(tmp_path: Path, redis_server: RedisServer) -> None:
     """With a limit of 100/s, three replicas serve 100 of 300 calls per second over 10 s, within 5 %."""
     keys = tmp_path / "keys"

@@ -5,6 +5,7 @@ import logging
 import pytest
 
 from anyreplica.http.access_log import access_lines
+from anyreplica.http.request_record import RECORD, RequestRecord
 from anyreplica.process import logs
 from anyreplica.process.log_buffer import LogBuffer
 from anyreplica.settings import Settings
@@ -30,7 +31,7 @@ def test_a_line_of_the_access_log(capsys: pytest.CaptureFixture[str]) -> None:
     token = logs.trace_id.set("0af7")
     try:
         write = access_lines(Settings(), "r", LogBuffer())
-        write("a1", {"method": "GET", "path": "/version"}, 200, 0.001)
+        write("a1", {"method": "GET", "path": "/version", RECORD: RequestRecord({})}, 200, 0.001)
     finally:
         logs.trace_id.reset(token)
     assert " - anyreplica.access - INFO - [a1 trace=0af7] ✓ 200 GET /version (1.0ms)" in capsys.readouterr().err

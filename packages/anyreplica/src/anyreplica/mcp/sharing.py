@@ -17,6 +17,7 @@ from anyreplica.mcp._sdk_server import SdkServer
 from anyreplica.mcp.request_state import OneUse, note_state
 from anyreplica.settings import Settings
 from anyreplica.shared import publish
+from anyreplica.shared.alone import AloneOnly
 from anyreplica.shared.events import RedisBus
 from anyreplica.shared.peers import peers
 from anyreplica.shared.redis import connect
@@ -104,6 +105,11 @@ class Sharing:
         self.subscriptions = Subscriptions(mcp, bus, settings.subscriptions)
         self.subscriptions.offer()
         self.close_streams = self.subscriptions.close
+
+    @property
+    def alone(self) -> list[AloneOnly]:
+        """What the replica offers only while it is the only one."""
+        return [] if self.subscriptions is None or self.redis is not None else [self.subscriptions]
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
