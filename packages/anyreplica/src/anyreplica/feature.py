@@ -11,6 +11,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 from fastmcp import FastMCP
+from fastmcp.server.middleware import Middleware as ServerMiddleware
 from fastmcp.tools import FunctionTool
 from mcp.server.subscriptions import SubscriptionBus
 from prometheus_client.registry import Collector
@@ -30,7 +31,6 @@ from anyreplica.http.uvicorn.connections import Connections
 from anyreplica.mcp.call import Call
 from anyreplica.mcp.catalogue import Catalogue
 from anyreplica.mcp.handshake_sessions import HandshakeSessions
-from anyreplica.mcp.own_work import OwnMiddleware
 from anyreplica.mcp.server_setup import ServerSetup
 from anyreplica.process.lifecycle import Lifecycle
 from anyreplica.process.log_buffer import LogBuffer
@@ -193,19 +193,20 @@ class Replica:
 class Feature:
     """A feature of a replica or a worker. A process makes one object of it.
 
-    Each method has a default, so a feature defines only what it needs. Pass it to `create_app` as `features=[…]`.
+        Each method has a default, so a feature defines only what it needs. Pass it to `create_app` as `features=[…]`.
 
-    Example:
+        Example:
 
-        from fastmcp import FastMCP
+            from fastmcp import FastMCP
+    from fastmcp.server.middleware import Middleware as ServerMiddleware
 
-        from anyreplica import Feature, Parts, Replica, create_app
+            from anyreplica import Feature, Parts, Replica, create_app
 
-        class Goodbye(Feature):
-            def attach(self, replica: Replica) -> Parts:
-                return Parts(on_stop=[lambda: print(f"{replica.name} stops.")])
+            class Goodbye(Feature):
+                def attach(self, replica: Replica) -> Parts:
+                    return Parts(on_stop=[lambda: print(f"{replica.name} stops.")])
 
-        app = create_app(FastMCP("my-server"), features=[Goodbye])
+            app = create_app(FastMCP("my-server"), features=[Goodbye])
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -242,7 +243,7 @@ class Feature:
         """
         return function
 
-    def mcp_middleware(self) -> Sequence[OwnMiddleware]:
+    def mcp_middleware(self) -> Sequence[ServerMiddleware]:
         """Return FastMCP middleware. It runs first, and the time limit of a call holds for each call that it makes."""
         return ()
 

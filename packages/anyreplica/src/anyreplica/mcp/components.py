@@ -6,6 +6,7 @@ from typing import Any
 from fastmcp import FastMCP
 from fastmcp.prompts import Prompt
 from fastmcp.resources import Resource, ResourceTemplate
+from fastmcp.server.middleware import Middleware
 from fastmcp.server.middleware.dereference import DereferenceRefsMiddleware
 from fastmcp.tools import Tool
 
@@ -19,7 +20,6 @@ from anyreplica.components.prepare import WrapTool
 from anyreplica.mcp import _mounts, _sdk, request_state
 from anyreplica.mcp._sdk_server import SdkServer
 from anyreplica.mcp.catalogue import name_of
-from anyreplica.mcp.own_work import OwnMiddleware
 from anyreplica.mcp.sdk_components import asking, serve_sdk_server
 from anyreplica.mcp.server_setup import ServerSetup
 from anyreplica.settings import Settings
@@ -49,7 +49,7 @@ def check_every_part_is_served(mcp: FastMCP, parts: Iterable[tuple[str, object]]
 
 
 def serve_components(
-    mcp: FastMCP, settings: Settings, wraps: Sequence[WrapTool], middleware: Sequence[OwnMiddleware] = ()
+    mcp: FastMCP, settings: Settings, wraps: Sequence[WrapTool], middleware: Sequence[Middleware] = ()
 ) -> tuple[Discovered, ServerSetup]:
     """Adopt a server, add the components of the packs in `MCP_COMPONENTS` to it, and limit the time of all calls.
 

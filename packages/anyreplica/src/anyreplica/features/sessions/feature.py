@@ -3,6 +3,8 @@
 import logging
 from collections.abc import Sequence
 
+from fastmcp.server.middleware import Middleware
+
 from anyreplica.feature import Feature, Parts, Replica
 from anyreplica.features.sessions.adopted_calls import AdoptedCalls
 from anyreplica.features.sessions.requests import SessionRequests
@@ -10,7 +12,6 @@ from anyreplica.features.sessions.rounds import Rounds
 from anyreplica.features.sessions.session_methods import SessionMethods
 from anyreplica.features.sessions.sessions import Sessions
 from anyreplica.mcp.components import cannot_ask
-from anyreplica.mcp.own_work import OwnMiddleware
 
 logger = logging.getLogger(__name__)
 
@@ -18,7 +19,7 @@ logger = logging.getLogger(__name__)
 class ClientSessions(Feature):
     """The sessions of handshake-protocol clients, if HANDSHAKE_SESSIONS is `ask` or `full`."""
 
-    def mcp_middleware(self) -> Sequence[OwnMiddleware]:
+    def mcp_middleware(self) -> Sequence[Middleware]:
         """Return the middleware that drives multi-round components. Without sessions, it refuses them."""
         return [Rounds()]
 
