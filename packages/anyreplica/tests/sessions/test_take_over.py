@@ -1,6 +1,7 @@
 """Tests of multi-round calls that another replica takes over."""
 
 import json
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -72,6 +73,23 @@ def test_a_call_outlives_two_replicas(tmp_path: Path) -> None:
             assert list(rest)[-1] == last
         assert taken_over([three, four]) == 1
     assert rounds.read_text() == "0 1 3 "
+
+
+def test_a_call_that_is_taken_over_is_audited(tmp_path: Path) -> None:
+    """The audit log of the replica that takes over a call has an entry for the call, with its caller and outcome."""
+    with own_fleet(tmp_path, "asking", 2, AUDIT_LOG="stdout") as (fleet, _):
+        client = start(fleet.url)
+        one, two = fleet.urls
+        with sent(client, one, "interview", path=str(tmp_path / "rounds")) as events:
+            first, _ = next(events)
+            next(events)
+            fleet.replicas[0].process.kill()
+        with resumed(client, two, first) as (_, rest):
+            for name in ("Ada", "blue", "green"):
+                answered(client, two, rest, name)
+            assert result_of(next(rest)).startswith("Ada, ")
+        entry = re.compile(r'\{.*"method":"tools/call".*"name":"interview".*"outcome":"ok".*')
+        until(lambda: entry.search(fleet.replicas[1].output) is not None, "the audit log has an entry")
 
 
 def test_two_replicas_never_run_one_round(tmp_path: Path) -> None:
