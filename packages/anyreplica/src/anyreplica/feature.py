@@ -193,20 +193,19 @@ class Replica:
 class Feature:
     """A feature of a replica or a worker. A process makes one object of it.
 
-        Each method has a default, so a feature defines only what it needs. Pass it to `create_app` as `features=[…]`.
+    Each method has a default, so a feature defines only what it needs. Pass it to `create_app` as `features=[…]`.
 
-        Example:
+    Example:
 
-            from fastmcp import FastMCP
-    from fastmcp.server.middleware import Middleware as ServerMiddleware
+        from fastmcp import FastMCP
 
-            from anyreplica import Feature, Parts, Replica, create_app
+        from anyreplica import Feature, Parts, Replica, create_app
 
-            class Goodbye(Feature):
-                def attach(self, replica: Replica) -> Parts:
-                    return Parts(on_stop=[lambda: print(f"{replica.name} stops.")])
+        class Goodbye(Feature):
+            def attach(self, replica: Replica) -> Parts:
+                return Parts(on_stop=[lambda: print(f"{replica.name} stops.")])
 
-            app = create_app(FastMCP("my-server"), features=[Goodbye])
+        app = create_app(FastMCP("my-server"), features=[Goodbye])
     """
 
     def __init__(self, settings: Settings) -> None:

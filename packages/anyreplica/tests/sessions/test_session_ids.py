@@ -1,18 +1,24 @@
 """Tests of session ids: what they contain, and who can use them."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from fastmcp import FastMCP
+from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
 from hypothesis import given
 from hypothesis import strategies as st
+from mcp_types import InitializeResult
 
+from anyreplica import Settings, create_app
 from anyreplica.features.keys.key import hash_of
 from anyreplica.features.sessions.session import Session, SessionIds
 from anyreplica.http.refusal import Refused
-from tests.calls import legacy, post, text
+from anyreplica.testing import replica
+from tests.calls import BOTH, legacy, post, request, text
 from tests.replicas import Fleet, running
 from tests.sessions.client import ADA, VERSION, AskedClient, said, start
 
@@ -239,3 +245,33 @@ def test_refused_answers_count_for_the_rate_limit(tmp_path: Path) -> None:
         statuses = [client.answer(alone.url, "made-up", ADA).status_code for _ in range(12)]
         assert set(statuses) == {400, 429}
         assert statuses[0] == 400
+
+
+class _Slow(Middleware):
+    """Middleware that takes longer than FIRST_EVENT_SECONDS."""
+
+    async def on_initialize(
+        self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]
+    ) -> InitializeResult | None:
+        await asyncio.sleep(0.1)
+        found: InitializeResult | None = await call_next(context)
+        return found
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"handshake_sessions": "ask"},
+        {"handshake_sessions": "ask", "json_response": "false"},
+        {"stateless_http": False},
+        {"stateless_http": False, "json_response": "false"},
+    ],
+)
+def test_the_reply_to_initialize_has_the_session_id(settings: dict[str, Any]) -> None:
+    """The client gets a session id, also if the reply is an event stream, and also if an event could come first."""
+    opening = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
+    mcp = FastMCP("server", middleware=[_Slow()])
+    with replica(lambda: create_app(mcp, Settings(mcp_components=(), first_event_seconds=0.01, **settings))) as client:
+        reply = client.http.post("/mcp", json=request("initialize", opening), headers={"Accept": BOTH})
+        assert reply.status_code == 200
+        assert reply.headers["mcp-session-id"]

@@ -10,7 +10,7 @@ import pytest
 from redis.exceptions import ConnectionError, TimeoutError  # noqa: A004
 
 from anyreplica.settings import Settings
-from anyreplica.shared.lost_redis import retry_for, retry_forever, translate_redis_errors
+from anyreplica.shared.lost_redis import patiently, retry_for, translate_redis_errors
 from anyreplica.shared.redis import connect
 from tests.replicas import RedisServer
 
@@ -132,4 +132,4 @@ async def test_patience_ends(redis_server: RedisServer, client: Any) -> None:
             redis_server.go_on()
         assert {type(each) for each in ended} == {OSError}
         assert "no answer within 0.5 s" in str(ended[0])
-        assert len(await asyncio.gather(*(retry_forever(client.ping()) for _ in range(200)))) == 200
+        assert len(await asyncio.gather(*(patiently(client.ping()) for _ in range(200)))) == 200

@@ -11,7 +11,7 @@ from anyreplica.settings import doubts, misspelt, of_fastmcp
 from anyreplica.shared.redis import connect
 
 
-def app_of(server: str, arguments: Sequence[str] = (), replicas: int = 1) -> App:
+def app_of(server: str, arguments: Sequence[str] = ()) -> App:
     """Create the app of a server, and print a warning for each suspicious setting.
 
     Suspicious settings are names without effect (probably misspelt, or FastMCP's) and unusual combinations.
@@ -19,13 +19,11 @@ def app_of(server: str, arguments: Sequence[str] = (), replicas: int = 1) -> App
     Args:
         server: Where the server is, see `app_from`.
         arguments: The command line of the server's own code.
-        replicas: Number of replicas that the command starts.
 
     Raises:
         StartupError: The server cannot be loaded or served.
     """
     app = app_from(server, arguments)
-    replicas = max(replicas, app.settings.mcp_replicas)
     ignored = of_fastmcp.without_effect(app.settings)
     for sentence in (*misspelt(os.environ, app.settings), *ignored, *doubts(app.settings)):
         print(f"Warning: {sentence}", file=sys.stderr)

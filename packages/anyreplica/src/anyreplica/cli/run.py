@@ -47,7 +47,7 @@ def main(arguments: Sequence[str], *, default: str) -> int:
     for_children(options.server, own)
     if options.reload:
         return _reload(options.server)
-    app = app_of(options.server, own, options.replicas or 1)
+    app = app_of(options.server, own)
     settings = app.settings
     if options.replicas is None:
         return serve(settings, app)

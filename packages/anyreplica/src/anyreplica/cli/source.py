@@ -191,6 +191,8 @@ def _settings_for(mcp: FastMCP, text: str) -> Settings:
 def refusing_to_serve(text: str) -> Iterator[None]:
     """Inside the `with` block, code that serves itself raises StartupError.
 
+    Such code would read the terminal's input, or listen on a port of its own, and never return a server.
+
     Args:
         text: where the server is, as on the command line.
     """

@@ -60,7 +60,7 @@ class InFlight:
 
     @asynccontextmanager
     async def outside(self, long_seconds: float = _LONG_SECONDS) -> AsyncIterator[None]:
-        """Do not count a request of `enter` inside the `async with` block, because it waits for Redis.
+        """Do not count a request of `acquire` inside the `async with` block, because it waits for Redis.
 
         A Redis that does not answer would otherwise let the requests that need it hold all places. At most `most`
         requests wait like this; a further one keeps its place.

@@ -1,4 +1,4 @@
-"""The checks that a request passes before it is processed. `/mcp`, the SDK endpoint and `/jobs` share them."""
+"""The checks and limits that a request passes before it is processed. `/mcp` and `/jobs` share them."""
 
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from typing import Any, Protocol

@@ -126,6 +126,8 @@ def head_cache_key(scope: Scope, headers: Headers) -> Hashable:
 def drop_session_id(scope: Scope) -> None:
     """Remove the session id from a request, so that FastMCP and the SDK do not look for session state."""
     scope["headers"] = [pair for pair in scope["headers"] if pair[0] != b"mcp-session-id"]
+    record = record_of(scope)
+    record.headers = {name: value for name, value in record.headers.items() if name != b"mcp-session-id"}
 
 
 def drop_credentials(scope: Scope) -> None:

@@ -56,7 +56,7 @@ class Reply:
             follow every `PING_SECONDS`.
 
     Attributes:
-        headers: headers in addition to type and length, unless the reply is an event stream.
+        headers: headers in addition to those of every reply.
         streaming: whether the reply has become an event stream.
         as_events: whether `finish` sends an event. It is true from the first event on.
     """
@@ -207,7 +207,8 @@ class Reply:
                 raise
 
     async def _begin(self) -> None:
-        await self._send({"type": "http.response.start", "status": 200, "headers": EVENT_STREAM_HEADERS})
+        headers = [*EVENT_STREAM_HEADERS, *self.headers]
+        await self._send({"type": "http.response.start", "status": 200, "headers": headers})
 
     async def _end(self, message: bytes) -> None:
         await self.event(message, last=True)

@@ -44,7 +44,10 @@ _LONGEST_NAME = 200
 
 
 class SdkCalls:
-    """The SDK middleware. It is outside the author's own middleware.
+    """Middleware of the SDK: limits of calls, tools that a caller may use, and errors of prompts.
+
+    It is outside the author's own middleware. For FastMCP servers, `CallLimits`, `Visibility` and the preparation of
+    components do the same.
 
     Args:
         seconds: time limit of a call.

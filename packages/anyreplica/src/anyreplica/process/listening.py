@@ -39,6 +39,10 @@ def release(listening: Iterable[socket.socket]) -> None:
     """From now on, forked processes release these listening sockets and all connections that these have accepted.
 
     Sockets of the server's author stay open in forked processes.
+
+    A process that `os.fork`, `multiprocessing` or a `ProcessPoolExecutor` forks has a copy of each file descriptor. The
+    kernel closes a socket only when its last copy is closed. So with a copy, a closed connection would stay open for
+    its client, a lost replica would still get its share of the new connections, and nobody else could use the port.
     """
     if not _tcp and not _unix:
         os.register_at_fork(after_in_child=_release)

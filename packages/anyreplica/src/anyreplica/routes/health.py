@@ -39,7 +39,11 @@ def health_routes(lifecycle: Lifecycle, paths: PathSettings) -> list[Route]:
 
 
 class DeepHealth:
-    """The checks of a replica. They run at the same time."""
+    """`/health/deep`: the checks of the services that the components need. They run at the same time.
+
+    The route is for people and dashboards. Do not use it in an orchestrator: if a shared service fails, the check fails
+    in all replicas at once, and a restart of all replicas does not repair the service.
+    """
 
     def __init__(self, checks: Sequence[Check]) -> None:
         self._checks = checks

@@ -3,27 +3,25 @@
 import functools
 import json
 import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mcp_types.version import KNOWN_PROTOCOL_VERSIONS
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from anyreplica._version import __version__
+from anyreplica.auth.caller import caller_of
 from anyreplica.http.paths import prefix
 from anyreplica.mcp.catalogue import Catalogue
+from anyreplica.process.lifecycle import Lifecycle
 from anyreplica.settings import Settings
 
 if TYPE_CHECKING:
     from jinja2 import Template
-from collections.abc import Callable, Mapping
 
-from mcp_types.version import KNOWN_PROTOCOL_VERSIONS
-from starlette.responses import JSONResponse
-
-from anyreplica.auth.caller import caller_of
-from anyreplica.process.lifecycle import Lifecycle
 
 _HOST = re.compile(r"[A-Za-z0-9.-]+(:\d+)?|\[[0-9a-fA-F:]+\](:\d+)?")
 

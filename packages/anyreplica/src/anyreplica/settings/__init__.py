@@ -66,6 +66,9 @@ class Settings(
                 "set it, or mount a secret named request_state_keys (openssl rand -hex 32 makes a key)"
             )
         if not self.stateless_http:
+            chosen = self.handshake_sessions
+            if "handshake_sessions" in self.model_fields_set and chosen != "full":
+                raise ValueError(f"HANDSHAKE_SESSIONS={chosen}: STATELESS_HTTP=false asks for full; unset one of them")
             self.__dict__["handshake_sessions"] = "full"  # the model is frozen for all others
         if self.handshake_sessions != "off":
             self._check_sessions()

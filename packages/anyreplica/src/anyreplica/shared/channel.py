@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from anyreplica.process.background_task import background_task
-from anyreplica.shared.lost_redis import reason, retry_forever
+from anyreplica.shared.lost_redis import patiently, reason
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -49,7 +49,7 @@ class Channel:
             connected.set()
             on_connect()
 
-        async with background_task(retry_forever(self._listen(on_message, connect))):
+        async with background_task(patiently(self._listen(on_message, connect))):
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(connected.wait(), _START_SECONDS)
             yield

@@ -132,7 +132,7 @@ def is_patient() -> bool:
     return _PATIENT.get()
 
 
-async def retry_forever(work: Awaitable[T]) -> T:
+async def patiently(work: Awaitable[T]) -> T:
     """Return the result of `work`, whose commands to Redis are patient. This function does not try again.
 
     The caller must not hold a place of MAX_IN_FLIGHT, see `InFlight.outside`.
@@ -158,7 +158,7 @@ async def retry_for(attempt: Callable[[], Awaitable[T]], seconds: float = PERSIS
     while True:
         try:
             async with asyncio.timeout_at(until) as limit:
-                return await retry_forever(attempt())
+                return await patiently(attempt())
         except OSError:
             if limit.expired():  # not as a TimeoutError, which would mean that a person did not answer
                 raise OSError(f"no answer within {seconds:g} s") from None

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from anyreplica.process.background_task import background_task
 from anyreplica.settings import Settings
-from anyreplica.shared.lost_redis import retry_forever
+from anyreplica.shared.lost_redis import patiently
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -84,7 +84,7 @@ class Peers:
     async def _keep_looking(self) -> None:
         while True:
             await asyncio.sleep(_LOOK_SECONDS)
-            await retry_forever(self._count(_LOOKS))
+            await patiently(self._count(_LOOKS))
 
     async def _count(self, looks: int) -> None:
         assert self._look is not None  # noqa: S101

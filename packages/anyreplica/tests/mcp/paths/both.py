@@ -13,6 +13,7 @@ from fastmcp import FastMCP
 
 from anyreplica.components import containment, prepare
 from anyreplica.features.cache.feature import ResultCache
+from anyreplica.features.sessions.feature import ClientSessions
 from anyreplica.http.request_limits import RequestLimits
 from anyreplica.http.responses import WHOLE
 from anyreplica.mcp import _mounts, _sdk, _shared_dependencies, message
@@ -51,7 +52,9 @@ class Side:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(prepare, "contain", self._contain_counting)
             mcp = FastMCP(given.mcp_name) if make is None else make()
-            _, setup = serve_components(mcp, given, [ResultCache(given).wrap_tool])
+            _, setup = serve_components(
+                mcp, given, [ResultCache(given).wrap_tool], ClientSessions(given).mcp_middleware()
+            )
         for each in middleware:
             mcp.add_middleware(each)
         if make is not None:

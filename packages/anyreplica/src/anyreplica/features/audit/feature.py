@@ -22,6 +22,9 @@ from anyreplica.settings.errors import StartupError
 class AuditMiddleware:
     """The audit middleware. It marks requests for the log, so that their arguments are recorded.
 
+    Every request gets an entry, except on the paths that need no authentication. On the paths of the metrics and of
+    `/health/deep`, only a request that authentication refuses gets an entry.
+
     It refuses requests with HTTP 503 while the log cannot be written, if the log is set to refuse.
     """
 

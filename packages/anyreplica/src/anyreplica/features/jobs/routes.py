@@ -117,7 +117,7 @@ class JobRoutes:
             try:
                 limits = self.limits
                 await limits.heads.check_source(request.scope, request.receive)
-                if request.method == "POST":  # `_submit` reads the job's name and then calls `limits.enter`
+                if request.method == "POST":  # `_submit` reads the job's name and then calls `limits.acquire`
                     return await endpoint(request, owner_of(request.scope))
                 release = await limits.acquire(limits.in_flight, request.scope, "", None, 0)
                 try:

@@ -1,25 +1,30 @@
 """Tools with `task=True`: FastMCP's tasks extension (`fastmcp-tasks`), set up for several replicas."""
 
+import asyncio
 import logging
+import time
 from base64 import urlsafe_b64encode
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from fastmcp import Context, FastMCP
 from fastmcp.server.extensions import MethodBinding, ServerExtension, ToolCallContinuation, ToolCallOutcome
-from fastmcp.tools import Tool
+from fastmcp.tools import FunctionTool, Tool
+from fastmcp.utilities.versions import VersionSpec
 from mcp import MCPError
 from mcp.server.context import ServerRequestContext
-from mcp_types import INVALID_PARAMS, CallToolRequestParams
+from mcp_types import INVALID_PARAMS, CallToolRequestParams, InputRequiredResult
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from anyreplica.auth.caller import current_caller
+from anyreplica.components.asking import has_rounds
 from anyreplica.features.jobs.extension import TASKS_EXTENSION, JobTasks, TaskParams, UpdateParams
 from anyreplica.features.jobs.service import JobService
 from anyreplica.mcp import _mounts, _sdk
+from anyreplica.mcp._sdk import selected_version
 from anyreplica.settings import Settings
 from anyreplica.settings.errors import StartupError
 from anyreplica.settings.extras import require_extra
@@ -27,16 +32,7 @@ from anyreplica.settings.keys import derived
 
 if TYPE_CHECKING:
     from fastmcp_tasks import TasksExtension
-import asyncio
-import time
-from contextlib import AbstractAsyncContextManager
 
-from fastmcp.tools import FunctionTool
-from fastmcp.utilities.versions import VersionSpec
-from mcp_types import InputRequiredResult
-
-from anyreplica.components.asking import has_rounds
-from anyreplica.mcp._sdk import selected_version
 
 _STATE = "anyreplica.task:"
 """Begins the state between the rounds of such a call. The names of the tool and of the task follow. Clients see only a
@@ -53,6 +49,12 @@ _IN_MEMORY = "memory://"
 
 class TaskRounds(ServerExtension):
     """FastMCP's tasks extension, with questions before the task.
+
+    The rounds of a call come before its task (SEP-2663). FastMCP creates the task at once, and the client finds the
+    question in `tasks/get`. The conformance suite expects this of a tool with `task=True`, and it expects the rounds
+    first of a tool with `mode="required"`. Here FastMCP creates the task of such a tool, too, so each round runs once
+    and on a worker. If the first round soon asks, the client gets the question as the reply to its call. When it
+    answers, the task goes on, and the client gets the task.
 
     Args:
         tools: FastMCP's tasks extension of the server.

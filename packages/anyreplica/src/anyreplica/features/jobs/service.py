@@ -9,7 +9,8 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
-from typing import TYPE_CHECKING, Any
+from contextvars import Context
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic_core import from_json
 
@@ -24,8 +25,7 @@ from anyreplica.shared.redis_breaker import RedisBreaker
 if TYPE_CHECKING:
     from anyreplica.features.jobs.backend import Backend
     from anyreplica.features.jobs.store import Counts
-from contextvars import Context
-from typing import Generic, TypeVar
+
 
 logger = logging.getLogger(__name__)
 

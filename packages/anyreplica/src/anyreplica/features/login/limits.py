@@ -93,7 +93,7 @@ class LoginLimits:
         return replay(body, receive)
 
     def release(self, request: LoginRequest) -> None:
-        """Note the end of a request that `enter` has counted."""
+        """Note the end of a request that `acquire` has counted."""
         self._places.release(request.address)
         self._in_flight.release()
 

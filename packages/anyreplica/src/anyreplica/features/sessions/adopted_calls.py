@@ -61,7 +61,7 @@ class AdoptedCalls:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Continue with the call in the scope."""
         record = record_of(scope)
-        taken: AdoptedCall = (record.notes or {})[_TAKEN]
+        taken: AdoptedCall = (record.notes or {}).pop(_TAKEN)
         found = taken.round
         body = encode(found.params)
         request = Request(taken.identity, found.method, found.params, len(body), memory_of(body))

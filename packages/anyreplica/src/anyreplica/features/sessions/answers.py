@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from anyreplica.shared.lost_redis import retry_for, retry_forever, translate_redis_errors
+from anyreplica.shared.lost_redis import patiently, retry_for, translate_redis_errors
 from anyreplica.shared.notifier import Notifier, RedisNotifier
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ class RedisAnswers:
                     await woken.wait()
             woken.clear()
             with contextlib.suppress(OSError), translate_redis_errors():  # look again when Redis is back
-                answer = await retry_forever(self._redis.get(self._answer(identity)))
+                answer = await patiently(self._redis.get(self._answer(identity)))
                 if isinstance(answer, bytes):
                     return answer
             if remaining <= 0:

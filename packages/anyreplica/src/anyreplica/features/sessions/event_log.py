@@ -35,7 +35,7 @@ from anyreplica.http.refusal import Refused
 from anyreplica.http.responses import encode
 from anyreplica.http.shares import Shares
 from anyreplica.process.background_task import background_task
-from anyreplica.shared.lost_redis import QUICK_SECONDS, retry_for, retry_forever
+from anyreplica.shared.lost_redis import QUICK_SECONDS, patiently, retry_for
 from anyreplica.shared.notifier import Notifier, RedisNotifier
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ class EventLog(ReplicaEvents):
             try:
                 self.kept.expire()
                 self._shown_at = time.monotonic()
-                await retry_forever(self.store.show_life(self.owner))
+                await patiently(self.store.show_life(self.owner))
                 self._healthy_since = None if self._is_late else self._healthy_since or time.monotonic()
                 self._shown_at = None
                 while self.late:
@@ -179,7 +179,7 @@ class EventLog(ReplicaEvents):
         if since is None or self._is_late or time.monotonic() - since < self._silent_seconds:
             return False
         asked = time.monotonic()
-        silence = await retry_forever(self.store.silence(part.owner))
+        silence = await patiently(self.store.silence(part.owner))
         if time.monotonic() - asked > QUICK_SECONDS:
             return False
         return silence > (self._silent_seconds if waited > self._silent_seconds else _LONG_SILENT_SECONDS)
@@ -224,7 +224,7 @@ class EventLog(ReplicaEvents):
         reader, after = secrets.token_hex(8), int(number) if number.isdecimal() and len(number) < 10 else -1
         resumed = time.monotonic()
         await self._begin_reading(stream, session, after, reader)
-        await retry_forever(self.notifier.wake_everywhere(reader_topic(stream)))
+        await patiently(self.notifier.wake_everywhere(reader_topic(stream)))
         self.resumed += 1
         # Without an id in this stream, the official TypeScript clients would not resume the call a second time.
         yield f"{stream}.{after}" if session.version >= FIRST_WITH_EMPTY else "", b""
@@ -251,7 +251,7 @@ class EventLog(ReplicaEvents):
                         continue
                     if after == count and is_whole:
                         return
-                    await retry_forever(self.store.follow(stream, self.seconds))
+                    await patiently(self.store.follow(stream, self.seconds))
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(min(self._look_seconds, self.seconds / 2)):
                         await woken.wait()
@@ -295,7 +295,7 @@ class EventLog(ReplicaEvents):
         self, stream: str, session: Session, after: int, caller: str, go_on: Continue, waited: float
     ) -> EventPart | None:
         """Return the events after a number. If the replica of the call was lost, take the call over or end it."""
-        part = await retry_forever(self.store.read(stream, session.key, after))
+        part = await patiently(self.store.read(stream, session.key, after))
         if part is None or part.is_whole or part.has_more or stream in self._taking:
             return part
         if not await self._is_lost(part, stream, waited):
@@ -303,7 +303,7 @@ class EventLog(ReplicaEvents):
         # A task of its own, because a client that leaves must not interrupt a take-over.
         task = self._taking[stream] = asyncio.ensure_future(self._take_over(stream, session, part, caller, go_on))
         await asyncio.shield(task)
-        return await retry_forever(self.store.read(stream, session.key, after))
+        return await patiently(self.store.read(stream, session.key, after))
 
     async def _take_over(self, stream: str, session: Session, part: EventPart, caller: str, go_on: Continue) -> None:
         """Take over a call of a lost replica, or end it. While Redis cannot be reached, leave it to a later look."""
@@ -344,7 +344,7 @@ class EventLog(ReplicaEvents):
         sent: set[str] = set()
         after, size, has_more = 0, 0, True
         while has_more:
-            part = await retry_forever(self.store.read(stream, session.key, after))
+            part = await patiently(self.store.read(stream, session.key, after))
             if part is None:
                 break
             events = b"".join(part.events)
@@ -358,5 +358,5 @@ class EventLog(ReplicaEvents):
         error = encode({"code": INTERNAL_ERROR, "message": _LOST}).decode()
         message = f'{{"jsonrpc":"2.0","id":{request},"error":{error}}}'.encode()
         write = self.store.append(stream, owner, message, "end", _END_BYTES, last=True, delivered=False)
-        if (await retry_forever(write)).number > 0:
+        if (await patiently(write)).number > 0:
             self.lost += 1

@@ -70,11 +70,11 @@ class SessionReply(Reply):
     async def wait_in_round(self, found: OpenRound) -> None:
         """Note that the call waits for its client in a round, see `SessionChannel.wait_in_round`."""
         sent: frozenset[str] = frozenset() if self.taken is None else self.taken.sent
-        self.taken = None
         if self.may_stream and self._channel.keeps_events:
             async with self._locked():
                 await self._open()
         await self._channel.wait_in_round(self.events, found, sent)
+        self.taken = None
 
     async def leave_round(self) -> None:
         """Note that the call begins its next round, see `SessionChannel.leave_round`."""

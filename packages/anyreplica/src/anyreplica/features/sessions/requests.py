@@ -33,6 +33,15 @@ _CANCELLED, _PROGRESS = "notifications/cancelled", "notifications/progress"
 """The notifications of a client that belong to a running call."""
 
 
+class StartReply(Reply):
+    """The reply to `initialize`. Nothing comes before the result, because the head has the id of the new session."""
+
+    async def event(self, message: bytes, *, last: bool = False, needed: bool = False) -> None:
+        """Send the result, and drop all other messages."""
+        if last:
+            await super().event(message, last=last, needed=needed)
+
+
 class SessionRequests:
     """Answers the requests of clients with sessions. This is the `HandshakeSessions` of the endpoint."""
 
@@ -56,7 +65,10 @@ class SessionRequests:
         """Return the call of a request. With a session id, the call can ask its client."""
         sealed = record.headers.get(_SESSION_ID)
         if sealed is None or request.method == "initialize":
-            reply = Reply(scope, receive, send, may_stream, first_event_seconds)
+            if request.method == "initialize":
+                reply: Reply = StartReply(scope, receive, send, may_stream, 0)
+            else:
+                reply = Reply(scope, receive, send, may_stream, first_event_seconds)
             return Call(request, version, False, scope, record, reply, SessionStart(self._sessions))
         channel = SessionChannel(self._sessions, sealed, version)
         kept = SessionReply(scope, receive, send, may_stream, first_event_seconds, request, channel)

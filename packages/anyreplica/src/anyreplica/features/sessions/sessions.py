@@ -28,7 +28,7 @@ from anyreplica.features.sessions.waiting_calls import WaitingCall, WaitingCalls
 from anyreplica.http.in_flight import UNAVAILABLE, InFlight, Memory
 from anyreplica.http.refusal import Refused
 from anyreplica.settings import Settings
-from anyreplica.shared.lost_redis import retry_for, retry_forever
+from anyreplica.shared.lost_redis import patiently, retry_for
 from anyreplica.shared.notifier import COMMAND_PREFIX, Notifier, RedisNotifier
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ class Sessions:
         """
         if isinstance(identity, int | str):
             async with self.in_flight.outside():
-                await retry_forever(self._notifier.wake_everywhere(_call(sealed, identity)))
+                await patiently(self._notifier.wake_everywhere(_call(sealed, identity)))
 
     def cancelling(
         self, sealed: bytes, identity: int | str, cancel: Callable[[], object]
@@ -200,7 +200,7 @@ class Sessions:
         try:
             await retry_for(lambda: self._answers.end(session.key, session.expires - time.time()))
             if self.records is not None:
-                await retry_forever(self.records.changed(session))
+                await patiently(self.records.changed(session))
         except OSError as error:
             logger.warning("Redis can't be reached: a session was not ended: %s", error)
             text = "The session cannot be ended now; retry later."
