@@ -39,6 +39,10 @@ class InFlight:
             raise Refused(503, text, code=UNAVAILABLE, identity=identity, headers={"Retry-After": "1"})
         self.count += 1
 
+    def acquire_beyond(self) -> None:
+        """Count one more request, even at the limit, because it cannot be refused. Call `release` after it."""
+        self.count += 1
+
     def release(self) -> None:
         self.count -= 1
 
@@ -86,7 +90,7 @@ class InFlight:
                 await asyncio.sleep(_RETURN_PAUSE_SECONDS)
         finally:
             self._outside -= 1
-            self.count += 1
+            self.acquire_beyond()
 
 
 class Memory:
@@ -110,6 +114,10 @@ class Memory:
             text = f"Server busy: no memory for this request; {limit}; retry later."
             headers = {"Retry-After": "1", "Connection": "close"}  # the rest of a body may still arrive
             raise Refused(503, text, code=UNAVAILABLE, identity=identity, headers=headers)
+        self.held += size
+
+    def acquire_beyond(self, size: int) -> None:
+        """Count bytes, even beyond the limit. Call `release` when they are free."""
         self.held += size
 
     def release(self, size: int) -> None:

@@ -73,8 +73,8 @@ class AdoptedCalls:
         reply.take_over(taken)
         await send({"type": "http.response.start", "status": 200, "headers": []})
         limits = self._limits
-        limits.in_flight.count += 1  # even beyond the limits, because the call waits for its client first
-        limits.memory.held += request.memory
+        limits.in_flight.acquire_beyond()  # the call waits for its client first
+        limits.memory.acquire_beyond(request.memory)
         try:
             await self._answer(Call(request, found.version, False, scope, record_of(scope), reply, channel))
         except ClientGone:

@@ -144,5 +144,5 @@ class WaitingCall:
         """Count the call as in flight again, even beyond the limits, if other calls have taken its place."""
         self._all.bytes.add(self._caller, -self._waiting)
         self._waiting = 0
-        self._all.in_flight.count += 1
-        self._all.memory.held += self._counted + self._answers
+        self._all.in_flight.acquire_beyond()
+        self._all.memory.acquire_beyond(self._counted + self._answers)
