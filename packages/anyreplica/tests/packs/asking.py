@@ -54,9 +54,9 @@ async def nap(seconds: float) -> str:
     return f"{seconds:g}"
 
 
-@tool(timeout=0.4)
-async def patiently(seconds: float, ctx: Context) -> str:
-    """Ask for a name, then work for some seconds. The wait for the client does not count for the limit of 0.4 s."""
+@tool(timeout=2)
+async def patient(seconds: float, ctx: Context) -> str:
+    """Ask for a name, then work for some seconds. The wait for the client does not count for the limit of 2 s."""
     await ctx.elicit("What is your name?", str)
     await asyncio.sleep(seconds)
     return "Done."
