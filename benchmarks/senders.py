@@ -8,8 +8,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from anyreplica.load.message import Family, SentRequest, Writer
-from anyreplica.load.target import LoadTarget
+from anyreplica.load.message import Family, LoadTarget, SentRequest, Writer
 
 from benchmarks.load import LoadError
 from benchmarks.process import ROOT

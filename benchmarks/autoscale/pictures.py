@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from anyreplica.load.report.drawing import scale_of
+from anyreplica.load.report.page import scale_of
 
 from benchmarks.autoscale.course import Outcome, simulate
 from benchmarks.autoscale.curves import CURVES, Curve

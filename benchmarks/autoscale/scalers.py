@@ -5,9 +5,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Protocol
 
-from anyreplica.autoscale.decision import Scaler
-from anyreplica.autoscale.policy import Policy
-from anyreplica.autoscale.proposal import Figure
+from anyreplica.autoscale.policy import Figure, Policy, Scaler
 
 MINIMUM, MAXIMUM = 2, 60
 TARGET = 0.9

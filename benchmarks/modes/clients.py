@@ -12,8 +12,7 @@ from typing import Any, NamedTuple, Self
 import uvloop
 from anyreplica.load.client import judge
 from anyreplica.load.connection import Connection, ConnectionEnded, HttpReply
-from anyreplica.load.message import CLIENT, Family, SentRequest, Writer
-from anyreplica.load.target import LoadTarget
+from anyreplica.load.message import CLIENT, Family, LoadTarget, SentRequest, Writer
 
 from benchmarks.load import LoadError
 

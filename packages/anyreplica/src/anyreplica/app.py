@@ -14,7 +14,7 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from anyreplica.built_in import FIRST, LAST
-from anyreplica.components.marks import MARK
+from anyreplica.components.importing import MARK
 from anyreplica.compose import compose
 from anyreplica.feature import Feature, PreparedServer
 from anyreplica.http.uvicorn.connections import allow_files

@@ -18,9 +18,8 @@ from anyreplica.components.checks import Check
 from anyreplica.feature import Parts, Position, PreparedServer, Replica
 from anyreplica.http.access_log import access_lines
 from anyreplica.http.cors import cors
-from anyreplica.http.paths import mcp_paths
 from anyreplica.http.request_limits import RequestLimits
-from anyreplica.http.request_record import by_path
+from anyreplica.http.request_record import by_path, mcp_paths
 from anyreplica.http.responses import StandardOnly, compressed
 from anyreplica.http.trace_context import untraced
 from anyreplica.http.uvicorn.connections import KEY, Connections

@@ -25,8 +25,8 @@ from anyreplica.components.checks import Check
 from anyreplica.components.containment import AsyncFunction
 from anyreplica.components.discovery import Discovered
 from anyreplica.http.access_log import AccessLog, Write
-from anyreplica.http.paths import quiet_paths
 from anyreplica.http.request_limits import Limiter, Observe, RequestLimits
+from anyreplica.http.request_record import quiet_paths
 from anyreplica.http.uvicorn.connections import Connections
 from anyreplica.mcp.call import Call
 from anyreplica.mcp.catalogue import Catalogue

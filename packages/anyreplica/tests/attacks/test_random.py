@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from anyreplica.http.event_stream import PING_SECONDS
+from anyreplica.http.responses import PING_SECONDS
 from conftest import ROOT, until
 from tests.attacks.conftest import Attack, Attacked
 from tests.attacks.counted_connection import Report

@@ -6,11 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from anyreplica.features.audit.call import Noted, canonical
-from anyreplica.features.audit.chain import Chain, Digests
-from anyreplica.features.audit.line import Form
-from anyreplica.features.audit.report import AuditReport
-from anyreplica.features.audit.shown import Shown
-from anyreplica.features.audit.verify import Verifier
+from anyreplica.features.audit.line import Chain, Digests, Form, Shown
+from anyreplica.features.audit.verify import AuditReport, Verifier
 
 KEY = b"0123456789abcdef0123456789abcdef"
 NOON = 1_790_000_000.25

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anyreplica.features.audit.call import Noted, canonical
-from anyreplica.features.audit.chain import Digests
-from anyreplica.features.audit.line import outcome
+from anyreplica.features.audit.line import Digests, outcome
 from anyreplica.features.audit.verify import read
 from tests.audit.calls import KEY, NOON, a_call, line_of, said
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from anyreplica.features.audit.shown import MOST_SHOWN_BYTES, Shown
+from anyreplica.features.audit.line import MOST_SHOWN_BYTES, Shown
 from tests.audit.calls import a_call, line_of, said
 
 

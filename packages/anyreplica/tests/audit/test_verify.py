@@ -8,9 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anyreplica.features.audit.call import Noted
-from anyreplica.features.audit.chain import Chain, Digests
-from anyreplica.features.audit.line import Form
-from anyreplica.features.audit.shown import Shown
+from anyreplica.features.audit.line import Chain, Digests, Form, Shown
 from tests.audit.calls import KEY, a_call, chained, said, verify
 
 _calls = st.lists(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anyreplica.auth.address import Addresses
+from anyreplica.auth.client_identity import Addresses
 from conftest import Server
 from tests.calls import HEADERS, legacy, request
 

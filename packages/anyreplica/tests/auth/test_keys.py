@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anyreplica.features.keys.key import KeyEntry, hash_of
-from anyreplica.features.keys.key_file import KeyFileError, read
+from anyreplica.features.keys.key import KeyEntry, KeyFileError, hash_of, read
 from anyreplica.settings.rate import Rate
 from conftest import free_port, run
 from tests.starts import start

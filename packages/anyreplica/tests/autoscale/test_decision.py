@@ -6,9 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anyreplica.autoscale.decision import DOWN_SECONDS, Scaler
-from anyreplica.autoscale.policy import Policy
-from anyreplica.autoscale.proposal import Figure, wanted
+from anyreplica.autoscale.policy import DOWN_SECONDS, Figure, Policy, Scaler, wanted
 
 POLICY = Policy(1, 100)
 LOADS = st.lists(st.one_of(st.none(), st.just(math.nan), st.floats(0, 10)), min_size=1, max_size=20)

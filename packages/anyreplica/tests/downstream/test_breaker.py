@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anyreplica.features.downstream.breaker import Breaker, Open
+from anyreplica.features.downstream.hosts import Breaker, Open
 from tests.ratelimit.test_bucket import Clock
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anyreplica.features.downstream.retries import PER_SECOND, SHARE, Budget, pause
+from anyreplica.features.downstream.hosts import PER_SECOND, SHARE, Budget, pause
 from tests.ratelimit.test_bucket import Clock
 
 

@@ -19,12 +19,11 @@ from pydantic import ValidationError
 from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
-from anyreplica.auth.address import Addresses
-from anyreplica.auth.refusal import BadSignature
+from anyreplica.auth.authentication import BadSignature
+from anyreplica.auth.client_identity import Addresses
 from anyreplica.features.audit.call import ARGUMENTS, note_arguments
 from anyreplica.features.jobs.routes import Submission
-from anyreplica.features.keys.key import hash_of
-from anyreplica.features.keys.key_file import KeyFileError
+from anyreplica.features.keys.key import KeyFileError, hash_of
 from anyreplica.features.keys.key_ring import KeyRing
 from anyreplica.features.keys.tokens import Tokens
 from anyreplica.features.signatures.verify import Signatures, check_digest

@@ -9,7 +9,7 @@ import httpx
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
-from anyreplica.auth.refusal import BadSignature
+from anyreplica.auth.authentication import BadSignature
 from anyreplica.features.signatures.nonces import Nonces
 from anyreplica.features.signatures.verify import Signatures
 from conftest import until

@@ -10,7 +10,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from starlette.types import Scope
 
-from anyreplica.auth.refusal import BadSignature
+from anyreplica.auth.authentication import BadSignature
 from anyreplica.features.signatures.nonces import Nonces
 from anyreplica.features.signatures.verify import Signatures
 from anyreplica.signing.sign import signed_headers

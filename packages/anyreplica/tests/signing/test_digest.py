@@ -5,7 +5,7 @@ import hashlib
 
 import pytest
 
-from anyreplica.auth.refusal import BadSignature
+from anyreplica.auth.authentication import BadSignature
 from anyreplica.features.signatures.verify import check_digest
 
 BODY = b'{"hello": "world"}'

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from anyreplica.autoscale.decision import DOWN_SECONDS
+from anyreplica.autoscale.policy import DOWN_SECONDS
 from conftest import until
 from tests.swarm import nodes
 from tests.swarm.stack import IMAGE, NAME, Load, Stack, load

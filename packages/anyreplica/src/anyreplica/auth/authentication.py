@@ -10,10 +10,8 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from anyreplica.auth.caller import Caller
-from anyreplica.auth.refusal import Refusal
-from anyreplica.http.paths import mcp_paths
 from anyreplica.http.refusal import ClientGone, Refused, send_refusal
-from anyreplica.http.request_record import Headers, path_of, record_of
+from anyreplica.http.request_record import Headers, mcp_paths, path_of, record_of
 from anyreplica.settings import Settings
 
 METADATA = "/.well-known/oauth-protected-resource"
@@ -22,6 +20,27 @@ METADATA = "/.well-known/oauth-protected-resource"
 OPEN = frozenset({"/", "/health", "/version"})
 """Paths of this package that need no authentication, besides the probes and the metadata of a login. They reveal
 nothing about the components."""
+
+
+class Refusal(Exception):
+    """The refusal of a request. The message of the exception is for people.
+
+    `error` is a code for programs. It comes from RFC 6750, section 3.1, if that section has a code for the problem.
+    `description` is the `error_description` of the challenge; it may be empty.
+    """
+
+    def __init__(self, error: str, message: str, status: int = 401, description: str = "") -> None:
+        super().__init__(message)
+        self.error = error
+        self.status = status
+        self.description = description
+
+
+class BadSignature(Refusal):
+    """A request without a valid signature. `str()` says to the client what is missing or wrong."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("invalid_signature", message)
 
 
 def open_paths(settings: Settings) -> frozenset[str]:

@@ -5,14 +5,11 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from anyreplica.autoscale import figures
-from anyreplica.autoscale.decision import DOWN_SECONDS, Decision, Scaler
 from anyreplica.autoscale.docker_api import Changed, DockerApi, DockerError
 from anyreplica.autoscale.metrics import AutoscaleMetrics
 from anyreplica.autoscale.page import Page
-from anyreplica.autoscale.policy import LabelError, Policy, policy_of
-from anyreplica.autoscale.proposal import Figure
-from anyreplica.autoscale.readings import SECONDS, History
+from anyreplica.autoscale.policy import DOWN_SECONDS, Decision, Figure, LabelError, Policy, Scaler, policy_of
+from anyreplica.autoscale.readings import SECONDS, History, figures_of_replicas, figures_of_workers
 from anyreplica.autoscale.service import DescriptionError, ReplicaTask, Service
 
 logger = logging.getLogger(__name__)
@@ -188,7 +185,7 @@ class Autoscaler:
         """Ask the replicas, and return the figures of the service."""
         if not policy.queue_of:
             await self._ask(service, tasks, watched, now)
-            return figures.of_replicas(policy, service, [_current(watched, task, now) for task in tasks])
+            return figures_of_replicas(policy, service, [_current(watched, task, now) for task in tasks])
         names = (policy.queue_of, f"{service.stack}_{policy.queue_of}")
         source = next((each for each in services if each.name in names and each.stack == service.stack), None)
         if source is None:
@@ -196,7 +193,7 @@ class Autoscaler:
         asked = await self._docker.tasks(source)
         await self._ask(source, asked, watched, now)
         found = [history.newest for task in asked if (history := _current(watched, task, now)) is not None]
-        return figures.of_workers(policy, service, len(tasks), [each for each in found if each is not None])
+        return figures_of_workers(policy, service, len(tasks), [each for each in found if each is not None])
 
     async def _ask(self, service: Service, tasks: list[ReplicaTask], watched: _Watched, now: float) -> None:
         """Get a reading of each replica that runs."""

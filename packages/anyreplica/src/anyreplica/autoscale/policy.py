@@ -1,19 +1,46 @@
 """How a service wants to be scaled: the labels of the service."""
 
 import math
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 _OURS = "anyreplica.autoscale"
+
 _WIDESPREAD = "swarm.autoscaler"
+
 _YES, _NO = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
+
 _MOST_REPLICAS = 10_000
+
 _LEAST_TARGET = 0.01
+
 _LEAST_SECONDS = 0.001
+
 _SHOWN = 100
 """The log shows so many characters of a wrong value."""
+
 _TARGET = 0.6
+
 _AGE_SECONDS = 30.0
+
+ABOVE = 0.05
+"""If the load is above the target by at most this share, no replica is added. The default of Kubernetes is 0.1. With
+0.1, a load that rises slowly overloads the replicas before one is added (`benchmarks.autoscale`, table "sawtooth")."""
+
+BELOW = 0.1
+"""If the load is below the target by at most this share, no replica is removed."""
+
+MOST_LOAD = 100.0
+"""A larger load counts as this one, so the sum of the loads is always a number."""
+
+_ROUNDING = 1e-9
+
+DOWN_SECONDS = 300.0
+"""Scaling down uses the largest number that was wanted in this time, so that a short pause removes no replica."""
+
+_MOST_FACTOR = 2
+"""One step may at most multiply the replicas by this number."""
 
 
 class LabelError(ValueError):
@@ -114,3 +141,109 @@ def _number(labels: Mapping[str, str], name: str, least: float, most: float) -> 
 
 def _shown(value: str) -> str:
     return repr(value[:_SHOWN])
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One figure of all replicas.
+
+    Attributes:
+        name: what was measured, for the log.
+        loads: the load of each replica as a multiple of the target. None: the replica gave no figure.
+    """
+
+    name: str
+    loads: Sequence[float | None]
+
+    @property
+    def known(self) -> list[float]:
+        """The loads that are usable numbers."""
+        usable = (each for each in self.loads if each is not None and math.isfinite(each) and each >= 0)
+        return [min(each, MOST_LOAD) for each in usable]
+
+
+def wanted(figure: Figure) -> int | None:
+    """Return the number of replicas that a figure asks for; None: no replica gave a usable figure.
+
+    The rules are those of the Horizontal Pod Autoscaler of Kubernetes ("Algorithm details" in its documentation).
+
+    A replica without a figure counts as idle when the others ask for more replicas, and as fully loaded when they ask
+    for fewer. So a lost figure never causes a change by itself.
+    """
+    known, count = figure.known, len(figure.loads)
+    if not known:
+        return None
+    average = sum(known) / len(known)
+    if _is_near(average):
+        return count
+    missing = count - len(known)
+    assumed = (sum(known) + (missing if average < 1 else 0)) / count
+    if _is_near(assumed) or (assumed > 1) != (average > 1):
+        return count
+    return max(1, math.ceil(round(assumed * count, 6)))
+
+
+def _is_near(load: float) -> bool:
+    return -BELOW - _ROUNDING <= load - 1 <= ABOVE + _ROUNDING
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The number of replicas that a service gets, and the reason in one sentence."""
+
+    replicas: int
+    why: str
+
+
+class Scaler:
+    """The decisions about one service. It remembers what was wanted in the last minutes."""
+
+    def __init__(self) -> None:
+        self._wanted: deque[tuple[float, int]] = deque()
+
+    def note(self, now: float, replicas: int) -> None:
+        """Record a number that was wanted, or that somebody else has set. It counts for `DOWN_SECONDS`."""
+        self._wanted.append((now, replicas))
+        while self._wanted[0][0] < now - DOWN_SECONDS:
+            self._wanted.popleft()
+
+    def decide(self, policy: Policy, now: float, replicas: int, figures: Sequence[Figure]) -> Decision:
+        """Return how many replicas the service gets.
+
+        Args:
+            now: time of a monotonic clock, in seconds.
+            replicas: number of replicas that the service is set to.
+            figures: at least one figure of the running replicas.
+        """
+        asked = [(wanted(figure), figure) for figure in figures]
+        proposals = [(count, figure) for count, figure in asked if count is not None]
+        unknown = [figure.name for count, figure in asked if count is None]
+        if not proposals:
+            return self._stay(policy, replicas, f"no replica gave a figure ({', '.join(unknown)})", now)
+        most, figure = max(proposals, key=lambda pair: pair[0])
+        if most < replicas and unknown:
+            return self._stay(policy, replicas, f"no figures of {', '.join(unknown)}, so nothing is removed", now)
+        self.note(now, most)
+        known = figure.known
+        why = f"{figure.name}: {sum(known) / len(known):.0%} of the target on {len(known)} replicas"
+        if most > replicas:
+            step = min(most, replicas * _MOST_FACTOR)
+            return _bounded(policy, step, why if step == most else f"{why}; at most twice as many in one step")
+        highest = max(count for _, count in self._wanted)
+        if most < replicas and highest > most:
+            step = min(replicas, highest)
+            return _bounded(policy, step, f"{why}; {highest} were wanted in the last {DOWN_SECONDS:g} s")
+        return _bounded(policy, most, why)
+
+    def _stay(self, policy: Policy, replicas: int, why: str, now: float) -> Decision:
+        """Keep the number of replicas, within the bounds of the policy. This number then counts as wanted."""
+        self.note(now, replicas)
+        return _bounded(policy, replicas, why)
+
+
+def _bounded(policy: Policy, replicas: int, why: str) -> Decision:
+    if replicas > policy.maximum:
+        return Decision(policy.maximum, f"{why}; {policy.maximum} is the maximum")
+    if replicas < policy.minimum:
+        return Decision(policy.minimum, f"{why}; {policy.minimum} is the minimum")
+    return Decision(replicas, why)

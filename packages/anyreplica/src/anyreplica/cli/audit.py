@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 
-from anyreplica.features.audit.report import AuditReport, AuditRun
-from anyreplica.features.audit.verify import Verifier
+from anyreplica.features.audit.verify import AuditReport, AuditRun, Verifier
 
 _SHOWN = 20
 """Maximum number of problems in the output."""

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from anyreplica.features.keys.key import LEAST, KeyEntry, hash_of, new_key, now, problem_of
-from anyreplica.features.keys.key_file import KeyFileError, read
+from anyreplica.features.keys.key import LEAST, KeyEntry, KeyFileError, hash_of, new_key, now, problem_of, read
 from anyreplica.signing.keypair import new_pair
 
 _DAYS = re.compile(r"([0-9]{1,5})d")

@@ -20,8 +20,7 @@ from mcp.server.mcpserver import MCPServer
 
 from anyreplica.app import App, app_factory, create_app
 from anyreplica.cli.fastmcp_json import configured
-from anyreplica.components.importing import DiscoveryError, import_file, import_module, short
-from anyreplica.components.marks import MARK
+from anyreplica.components.importing import MARK, DiscoveryError, import_file, import_module, short
 from anyreplica.mcp import _sdk
 from anyreplica.mcp._sdk_server import EXPECTED, SdkServer, as_fastmcp, type_name
 from anyreplica.process.start import refusing

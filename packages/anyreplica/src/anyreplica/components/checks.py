@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar, cast, overload
 
-from anyreplica.components.marks import MARK
+from anyreplica.components.importing import MARK
 
 F = TypeVar("F", bound=Callable[[], Awaitable[object]])
 

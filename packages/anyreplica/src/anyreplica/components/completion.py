@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from anyreplica.components.marks import MARK
+from anyreplica.components.importing import MARK
 
 F = TypeVar("F", bound=Callable[..., Any])
 

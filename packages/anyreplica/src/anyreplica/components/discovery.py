@@ -18,12 +18,10 @@ from fastmcp.server.transforms import Transform
 from fastmcp.utilities.components import FastMCPComponent
 
 from anyreplica.components.checks import Check
-from anyreplica.components.containment import AsyncFunction, Function, contain
-from anyreplica.components.importing import DiscoveryError, import_module, short
+from anyreplica.components.containment import AsyncFunction, Function, contain, plain_function
+from anyreplica.components.importing import MARK, DiscoveryError, import_module, short
 from anyreplica.components.job import Job, JobMeta, make_job
 from anyreplica.components.lifespan import Lifespan
-from anyreplica.components.marks import MARK
-from anyreplica.components.plain_function import plain_function
 from anyreplica.components.prepare import Preparation, WrapTool
 from anyreplica.settings import Settings
 

@@ -9,6 +9,9 @@ from types import ModuleType
 
 from anyreplica.settings.errors import StartupError
 
+MARK = "__anyreplica__"
+"""Name of the function attribute with the mark: the kind of the function and its options."""
+
 FILE_MODULE = "server_module"
 """The name under which a file is imported. FastMCP's command line uses the same name."""
 

@@ -12,7 +12,7 @@ from fastmcp.utilities.types import get_cached_typeadapter
 from pydantic import ValidationError
 
 from anyreplica.components import problems
-from anyreplica.components.marks import MARK
+from anyreplica.components.importing import MARK
 
 SUBMIT_JOB = "submit_job"
 """Name of the tool that submits any job. A call of this tool counts as a call of the job that its arguments name."""

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
-from anyreplica.components.marks import MARK
+from anyreplica.components.importing import MARK
 
 Lifespan = Callable[[], AbstractAsyncContextManager[None]]
 

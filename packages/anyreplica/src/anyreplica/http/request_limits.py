@@ -7,10 +7,9 @@ from fastmcp.server.http import HostOriginGuardMiddleware
 from starlette.types import Message, Receive, Scope, Send
 
 from anyreplica.http.body import Body
-from anyreplica.http.in_flight import InFlight, Memory
+from anyreplica.http.in_flight import CallerPlaces, InFlight, Memory
 from anyreplica.http.refusal import Refused
 from anyreplica.http.request_record import NO_ERROR, head_cache_key, headers_of, record_of
-from anyreplica.http.shares import CallerPlaces
 from anyreplica.settings import Settings
 
 _REMEMBERED = 1024

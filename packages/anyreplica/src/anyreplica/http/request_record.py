@@ -1,9 +1,12 @@
 """What this package knows of a request: one object in the ASGI scope that all middleware share."""
 
+import re
 from collections.abc import Awaitable, Hashable, Mapping
 from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
+
+from anyreplica.settings.paths import PathSettings
 
 Headers = Mapping[bytes, bytes]
 """The headers of a request by their names in lower case."""
@@ -32,9 +35,10 @@ CREDENTIALS = frozenset(
 
 _ROUTING = (b"mcp-protocol-version", b"mcp-method", b"mcp-name")
 
-
 Pair = tuple[str, str] | tuple[()]
 """Two texts, or nothing."""
+
+_PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+)*")
 
 
 class RequestRecord:
@@ -147,3 +151,21 @@ def _fold(values: dict[bytes, bytes], pairs: list[tuple[bytes, bytes]]) -> None:
             values[name] += b"," + value
         elif name in _ROUTING:
             values[DUPLICATED] = name
+
+
+def mcp_paths(settings: PathSettings) -> frozenset[str]:
+    """Return the paths of the MCP endpoint: many clients add a slash."""
+    return frozenset({settings.mcp_path, f"{settings.mcp_path}/"})
+
+
+def quiet_paths(settings: PathSettings) -> frozenset[str]:
+    """Return the paths of probes and of Prometheus, whose requests are neither logged nor counted."""
+    return frozenset(
+        {settings.liveness_path, "/health", "/health/deep", settings.readiness_path, settings.metrics_path}
+    )
+
+
+def prefix(scope: Scope) -> str:
+    """Return the prefix at which the app is mounted, if it is one that a link may have; otherwise an empty text."""
+    found = scope.get("root_path", "")
+    return found if _PREFIX.fullmatch(found) else ""

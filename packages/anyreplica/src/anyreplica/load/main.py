@@ -21,12 +21,11 @@ from anyreplica.load import plan
 from anyreplica.load.compare import compare
 from anyreplica.load.knee import Knee, find
 from anyreplica.load.latency import percentile
-from anyreplica.load.message import Writer
+from anyreplica.load.message import LoadTarget, Writer
 from anyreplica.load.options import SCRIPT, Options, read
 from anyreplica.load.pace import constant
 from anyreplica.load.report import files, page, text
 from anyreplica.load.summary import Summary, summarize
-from anyreplica.load.target import LoadTarget
 from anyreplica.load.worker import LiveTick
 from anyreplica.load.workers import Measured, WorkerError, measure
 

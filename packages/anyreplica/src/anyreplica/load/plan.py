@@ -3,12 +3,11 @@
 from dataclasses import replace
 from typing import Any
 
-from anyreplica.load.message import Writer
+from anyreplica.load.message import LoadTarget, Writer
 from anyreplica.load.options import Options
 from anyreplica.load.pace import Ramp
 from anyreplica.load.run import Load
 from anyreplica.load.scenario import Conversation, Echo, Mix, Scenario, Single
-from anyreplica.load.target import LoadTarget
 
 
 def load(options: Options, addresses: list[str], part: int) -> Load:

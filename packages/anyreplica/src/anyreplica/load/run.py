@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from anyreplica.load.connection import Connection
-from anyreplica.load.message import Family
+from anyreplica.load.message import Family, LoadTarget
 from anyreplica.load.pace import Ramp
 from anyreplica.load.samples import Samples
 from anyreplica.load.scenario import Scenario
-from anyreplica.load.target import LoadTarget
 
 _TIMER = 0.002
 """Tolerance for the event loop's timers, in seconds.

@@ -11,11 +11,10 @@ from mcp.server.lowlevel.server import NotificationOptions
 from mcp_types import EmptyResult, SetLevelRequestParams
 from starlette.types import Receive, Scope, Send
 
-from anyreplica.http.event_stream import PING_SECONDS
 from anyreplica.http.refusal import ClientGone, Refused, send_refusal
 from anyreplica.http.request_limits import RequestLimits
 from anyreplica.http.request_record import LONGEST, Headers, RequestRecord, head_cache_key, record_of
-from anyreplica.http.responses import send_response
+from anyreplica.http.responses import PING_SECONDS, send_response
 from anyreplica.http.trace_context import untraced
 from anyreplica.mcp import _sdk, _shared_dependencies
 from anyreplica.mcp._sdk_server import SdkServer

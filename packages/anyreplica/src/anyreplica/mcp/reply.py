@@ -9,11 +9,18 @@ from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
-from anyreplica.http.event_stream import EVENT_STREAM_HEADERS, PING, PING_SECONDS, event
 from anyreplica.http.in_flight import UNAVAILABLE
 from anyreplica.http.refusal import ClientGone, Refused, send_refusal
 from anyreplica.http.request_record import FAULT, record_of
-from anyreplica.http.responses import JSON, error_response, send_response
+from anyreplica.http.responses import (
+    EVENT_STREAM_HEADERS,
+    JSON,
+    PING,
+    PING_SECONDS,
+    error_response,
+    event,
+    send_response,
+)
 
 _UNWATCHED_SECONDS = 0.05
 """Watch the connection only after this time, because that takes a task of its own and most calls end soon."""

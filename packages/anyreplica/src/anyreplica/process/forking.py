@@ -15,13 +15,23 @@ from multiprocessing import forkserver, resource_tracker
 from multiprocessing.context import ForkServerProcess
 from typing import Any
 
-from anyreplica.process.temporary_folder import for_sockets
+_LONGEST = 71
+"""Maximum length of the folder's path in bytes. multiprocessing adds 32 bytes, and the path of a socket has at most 107
+bytes on Linux and 103 on macOS."""
 
 _CONTEXT = multiprocessing.get_context("forkserver")
+
 _IMPORTS = ["anyreplica.app", "anyreplica.http.uvicorn.protocol", "uvloop"] if sys.platform == "linux" else []
 """Modules to import before the fork. On macOS there are none, because some libraries crash there after a fork."""
+
 _BLOCKED = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 """Signals that a terminal or systemd sends to all processes. The process that imports the modules must survive them."""
+
+
+def for_sockets() -> str:
+    """Return the folder for temporary files (`TMPDIR`), or `/tmp` if its path is too long for the path of a socket."""
+    folder = tempfile.gettempdir()
+    return folder if len(os.fsencode(folder)) <= _LONGEST else "/tmp"  # noqa: S108
 
 
 def _prepare() -> None:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from anyreplica.process.embedded_redis import EmbeddedRedis
-from anyreplica.process.temporary_folder import for_sockets
+from anyreplica.process.forking import for_sockets
 from anyreplica.settings import Settings
 from anyreplica.settings.errors import StartupError
 from anyreplica.settings.extras import require_extra

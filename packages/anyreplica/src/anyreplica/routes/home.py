@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from anyreplica._version import __version__
 from anyreplica.auth.caller import caller_of
-from anyreplica.http.paths import prefix
+from anyreplica.http.request_record import prefix
 from anyreplica.mcp.catalogue import Catalogue
 from anyreplica.process.lifecycle import Lifecycle
 from anyreplica.settings import Settings

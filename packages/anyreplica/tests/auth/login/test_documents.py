@@ -12,8 +12,8 @@ import httpx
 import pytest
 
 from anyreplica.features.login import documents
-from anyreplica.features.login.current import LoginRequest, answering
 from anyreplica.features.login.documents import FETCHES_OF_ADDRESS, ClientDocuments, DocumentUnavailable
+from anyreplica.features.login.limits import LoginRequest, answering
 from conftest import until
 from tests.auth.login.replica import from_address, log_in, served
 from tests.calls import HEADERS, request

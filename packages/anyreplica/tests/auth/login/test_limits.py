@@ -14,7 +14,7 @@ from fastmcp.server.auth.providers.in_memory import InMemoryOAuthProvider
 from mcp.server.auth.settings import ClientRegistrationOptions
 
 from anyreplica import App, Settings, create_app
-from anyreplica.features.login.attempts import Attempts
+from anyreplica.features.login.limits import Attempts
 from anyreplica.http.refusal import Refused
 from anyreplica.settings.rate import parse
 from anyreplica.testing import Client, replica
@@ -124,7 +124,7 @@ def test_addresses_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> No
     """A replica without Redis counts a limited number of addresses, and each of them by itself."""
     import asyncio
 
-    monkeypatch.setattr("anyreplica.features.login.period_counter._MOST", 10)
+    monkeypatch.setattr("anyreplica.features.login.limits._MOST", 10)
 
     async def scenario() -> None:
         attempts = Attempts(parse("5/d"), None)

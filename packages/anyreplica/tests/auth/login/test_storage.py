@@ -7,11 +7,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 from redis.asyncio import Redis
 
-from anyreplica.features.login.lock import SharedLock
-from anyreplica.features.login.outage import LoginUnavailable, noting_outages
 from anyreplica.features.login.registration import UNUSED_SECONDS
-from anyreplica.features.login.shared import SharedLogins
-from anyreplica.features.login.single_use import SingleUse
+from anyreplica.features.login.shared import LoginUnavailable, SharedLock, SharedLogins, SingleUse, noting_outages
 from anyreplica.features.login.storage import LoginStorage
 from tests.replicas import RedisServer
 

@@ -9,18 +9,17 @@ from typing import Any
 import httpx
 import pytest
 
-from anyreplica.features.login import stored_bytes
-from anyreplica.features.login.current import LoginRequest, answering
-from anyreplica.features.login.local_storage import remove_expired
+from anyreplica.features.login import limits
+from anyreplica.features.login.limits import LoginRequest, StoredBytes, answering
 from anyreplica.features.login.registration import UNUSED_SECONDS, USED_SECONDS
-from anyreplica.features.login.stored_bytes import StoredBytes
+from anyreplica.features.login.storage import remove_expired
 from anyreplica.http.refusal import Refused
 from conftest import until
 from tests.auth.login.flow import REDIRECT, OAuthClient
 from tests.auth.login.replica import log_in, served
 from tests.replicas import RedisServer
 
-LIMIT = stored_bytes._MOST_OF_ADDRESS
+LIMIT = limits._MOST_OF_ADDRESS
 
 
 def flood(url: str, http: httpx.Client, name: str = "x" * 3500) -> int:
@@ -115,7 +114,7 @@ def test_only_expired_files_are_removed(tmp_path: Path) -> None:
 def test_all_addresses_together_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond the limit of all addresses, a replica refuses new registrations with 503. The next period begins anew."""
     time = 1000.0
-    monkeypatch.setattr("anyreplica.features.login.period_counter.time.time", lambda: time)
+    monkeypatch.setattr("anyreplica.features.login.limits.time.time", lambda: time)
     stored = StoredBytes(None, most=5000)
 
     async def scenario() -> None:

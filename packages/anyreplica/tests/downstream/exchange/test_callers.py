@@ -6,7 +6,7 @@ import httpx2
 import pytest
 
 from anyreplica.downstream import NoToken, Unusable
-from anyreplica.features.downstream.exchange.entry_file import read
+from anyreplica.features.downstream.exchange.entry import read
 from tests.downstream.exchange.conftest import Exchanging
 from tests.downstream.exchange.served import Reply
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from anyreplica.features.downstream.exchange.entry_file import read
+from anyreplica.features.downstream.exchange.entry import read
 from anyreplica.settings.errors import StartupError
 
 TABLE = """\

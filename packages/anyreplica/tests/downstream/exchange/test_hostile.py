@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anyreplica.downstream import NoToken, Unusable
-from anyreplica.features.downstream.exchange.entry_file import read
-from anyreplica.features.downstream.exchange.token_response import ExchangedToken, error_code, exchanged_token
+from anyreplica.features.downstream.exchange.caller_tokens import ExchangedToken, error_code, exchanged_token
+from anyreplica.features.downstream.exchange.entry import read
 from conftest import free_port
 from tests.downstream.exchange.authorization_server import CLIENT, SECRET, own
 from tests.downstream.exchange.conftest import Exchanging

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anyreplica.downstream import NoToken
-from anyreplica.features.downstream.exchange.caller_tokens import TokenCache
-from anyreplica.features.downstream.exchange.token_response import ExchangedToken, _cache_seconds
+from anyreplica.features.downstream.exchange.caller_tokens import ExchangedToken, TokenCache, _cache_seconds
 from tests.downstream.exchange.authorization_server import own
 from tests.downstream.exchange.conftest import Exchanging
 from tests.ratelimit.test_bucket import Clock

@@ -9,7 +9,7 @@ from anyreplica.auth.authentication import open_paths
 from anyreplica.auth.caller import Caller
 from anyreplica.feature import Feature, Parts, Position, Replica
 from anyreplica.features.audit.call import ARGUMENTS, Noted, note_arguments
-from anyreplica.features.audit.chain import Digests
+from anyreplica.features.audit.line import Digests
 from anyreplica.features.audit.log import AuditLog
 from anyreplica.http.access_log import Write
 from anyreplica.http.in_flight import UNAVAILABLE

@@ -12,7 +12,7 @@ An entry about a call has these fields:
     arguments_left_out   true if an argument on the allow-list is too long
     outcome        see `outcome`
     status, ms     HTTP status of the reply, and duration of the call in milliseconds
-    replica, run, seq, prev, hash   see `anyreplica.features.audit.chain`
+    replica, run, seq, prev, hash   see `Digests`
 
 An entry about the log itself has the field `event`, and details of the event, in place of the fields about a call. The
 events are:
@@ -28,14 +28,37 @@ Text from callers is cut at a limit. If a character is not printable, the text i
 contains no line breaks, no control characters, and nothing that changes how a terminal shows the rest.
 """
 
+import hashlib
+import hmac
+import json
+import re
 import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from fnmatch import translate
 from functools import lru_cache
 
 import orjson
+from pydantic_core import from_json
 
 from anyreplica.features.audit.call import Noted
-from anyreplica.features.audit.chain import Digests
-from anyreplica.features.audit.shown import Shown
+
+MOST_SHOWN_BYTES = 1200
+"""Maximum size of the arguments in an entry, in bytes of JSON. So an entry is shorter than 4096 bytes, and a pipe
+keeps it in one piece."""
+
+_MOST_READ = 64 * 1024
+"""Maximum size of arguments that are searched, in bytes. The event loop waits while the thread parses arguments."""
+
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
+
+_SHORTEST_KEY = 32
+"""Minimum length of a key in bytes."""
+
+Digest = Callable[[bytes], str]
+
+_HASH = slice(-67, -3)
+"""Position of the hash in a line. The line ends with the 64 digits, a quote, a brace and a line break."""
 
 BEGINNING = b'{"audit":1,'
 """The first bytes of every entry."""
@@ -44,10 +67,152 @@ STATUS_UNAVAILABLE = 503
 """HTTP status of a call that the replica refused for now, or cancelled."""
 
 _GONE = 499
+
 _LONGEST_NAME = 200
 """Maximum number of characters in a name."""
+
 _LONGEST = 100
 """Maximum number of characters in a text other than a name."""
+
+
+class Shown:
+    """The allow-list: patterns of the form `tool.argument` for `fnmatch`, like `echo.message` or `sales_*.region`.
+
+    The last dot separates the two parts. The names of prompts and jobs count like names of tools.
+
+    Raises:
+        ValueError: a pattern is not valid.
+    """
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        self._patterns = [_pattern(text) for text in patterns]
+        self._names = lru_cache(maxsize=256)(self._names_of)
+
+    def pick(self, name: str, arguments: bytes) -> tuple[bytes | None, bool]:
+        """Return the arguments of a call that the log may show. `arguments` is canonical JSON.
+
+        Returns:
+            A JSON object, or None if there is nothing to show; and whether an argument on the allow-list was left out
+            because it is too long.
+        """
+        wanted = self._names(name) if self._patterns and arguments else None
+        if wanted is None:
+            return None, False
+        if len(arguments) > _MOST_READ:
+            return None, True
+        try:
+            given = from_json(arguments, allow_inf_nan=False)
+        except ValueError:  # lone surrogates, which JSON from a client does not contain
+            return None, True
+        return _fitting(given, wanted) if isinstance(given, dict) else (None, False)
+
+    def _names_of(self, name: str) -> re.Pattern[str] | None:
+        found = [argument for tool, argument in self._patterns if tool.match(name)]
+        return re.compile("|".join(found)) if found else None
+
+
+def _pattern(text: str) -> tuple[re.Pattern[str], str]:
+    tool, _, argument = text.rpartition(".")
+    if not tool or not argument or not text.isprintable() or " " in text:
+        raise ValueError(f"{text!r} is not a pattern; write tool.argument, for example echo.message or sales_*.year")
+    return re.compile(translate(tool)), translate(argument)
+
+
+def _fitting(given: dict[str, object], wanted: re.Pattern[str]) -> tuple[bytes | None, bool]:
+    parts, size, too_long = [], 0, False
+    for name, value in given.items():
+        if not wanted.match(name):
+            continue
+        part = b"%b:%b" % (_ascii(name), _ascii(value))
+        if size + len(part) > MOST_SHOWN_BYTES:
+            too_long = True
+        else:
+            parts.append(part)
+            size += len(part) + 1
+    return b"{%b}" % b",".join(parts) if parts else None, too_long
+
+
+def _ascii(value: object) -> bytes:
+    """Return JSON that is pure ASCII, so that no character breaks a line or hides a part of it."""
+    with suppress(orjson.JSONEncodeError):  # an integer beyond 64 bits
+        if (text := orjson.dumps(value)).isascii():
+            return text
+    return _ENCODER.encode(value).encode()
+
+
+class Digests:
+    """The digests of entries and arguments, in hexadecimal digits: SHA-256 or, with a key, HMAC-SHA-256 (RFC 2104).
+
+    Each entry is a line that ends with these fields:
+
+        replica   the name of the replica
+        run       a random id of the process
+        seq       0, 1, 2 …
+        prev      the hash of the run's previous entry; empty in the first entry
+        hash      the digest of all bytes of the line before `,"hash":`
+
+    So the hash of an entry also covers all earlier entries. The check of a log uses the bytes of the file, so the
+    result does not depend on how a JSON reader interprets these bytes.
+
+    A key prevents two attacks. Without a key, a person who can write the file can write a complete new chain. A person
+    who can read the file can try values until one has the digest of an argument; for a year of birth this takes no
+    time.
+
+    Entries and arguments have different keys. Both are derived from the given key. Otherwise a caller could send a
+    forged entry as arguments, and the log would then contain the valid digest of the forged entry.
+
+    Raises:
+        ValueError: the key is shorter than 32 bytes.
+    """
+
+    def __init__(self, key: bytes | None) -> None:
+        if key is not None and len(key) < _SHORTEST_KEY:
+            raise ValueError(f"the key is shorter than {_SHORTEST_KEY} bytes; run openssl rand -hex 32 to make one")
+        self.keyed = key is not None
+        self.line: Digest = _plain if key is None else _keyed(key, b"audit: lines")
+        self.arguments: Digest = _plain if key is None else _keyed(key, b"audit: arguments")
+
+
+def _plain(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _keyed(key: bytes, purpose: bytes) -> Digest:
+    begun = hmac.new(hmac.digest(key, purpose, "sha256"), digestmod="sha256")
+
+    def digest(data: bytes) -> str:
+        made = begun.copy()  # a copy saves the preparation of the key
+        made.update(data)
+        return made.hexdigest()
+
+    return digest
+
+
+class Chain:
+    """The chain of a run. It completes the entries that `anyreplica.features.audit.line` begins."""
+
+    def __init__(self, replica: str, run: str, digests: Digests) -> None:
+        self.seq = 0
+        """Sequence number of the next entry."""
+        self._prev = b""
+        self._digest = digests.line
+        self._source = b',"replica":%b,"run":%b,"seq":' % (orjson.dumps(replica), orjson.dumps(run))
+
+    def link(self, bodies: Iterable[bytes]) -> list[bytes]:
+        """Return the complete lines for these unfinished entries. Only `advance` changes the chain."""
+        lines = []
+        prev = self._prev
+        for seq, body in enumerate(bodies, self.seq):
+            covered = b'%b%b%d,"prev":"%b"' % (body, self._source, seq, prev)
+            prev = self._digest(covered).encode()
+            lines.append(b'%b,"hash":"%b"}\n' % (covered, prev))
+        return lines
+
+    def advance(self, lines: Sequence[bytes]) -> None:
+        """Continue the chain after these lines were written. They are the first lines of the last result of `link`."""
+        if lines:
+            self.seq += len(lines)
+            self._prev = lines[-1][_HASH]
 
 
 def outcome(status: int, failed: bool) -> str:

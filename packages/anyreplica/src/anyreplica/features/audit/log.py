@@ -14,9 +14,7 @@ from queue import Empty, SimpleQueue
 from typing import Literal
 
 from anyreplica.features.audit.call import Noted
-from anyreplica.features.audit.chain import Chain, Digests
-from anyreplica.features.audit.line import STATUS_UNAVAILABLE, Form
-from anyreplica.features.audit.shown import Shown
+from anyreplica.features.audit.line import STATUS_UNAVAILABLE, Chain, Digests, Form, Shown
 from anyreplica.features.audit.target import FileTarget, StdoutTarget
 from anyreplica.settings.errors import StartupError
 

@@ -10,7 +10,6 @@ from opentelemetry import propagate, trace
 from opentelemetry.trace import SpanKind, StatusCode
 
 from anyreplica._version import __version__
-from anyreplica.features.downstream.breaker import Open
 from anyreplica.features.downstream.errors import (
     BadStatus,
     CircuitOpen,
@@ -20,8 +19,7 @@ from anyreplica.features.downstream.errors import (
     Unreachable,
     Unusable,
 )
-from anyreplica.features.downstream.hosts import Host
-from anyreplica.features.downstream.retries import pause
+from anyreplica.features.downstream.hosts import Host, Open, pause
 
 _PORTS = {"http": 80, "https": 443}
 

@@ -10,7 +10,7 @@ from anyreplica.auth.caller import caller_token
 from anyreplica.feature import Feature, Parts, Replica
 from anyreplica.features import downstream
 from anyreplica.features.downstream import HOSTS, TOKENS
-from anyreplica.features.downstream.exchange.entry_file import read
+from anyreplica.features.downstream.exchange.entry import read
 
 _BREAKER = {"closed": 0, "half-open": 1, "open": 2}
 

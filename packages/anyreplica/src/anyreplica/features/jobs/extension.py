@@ -29,8 +29,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic_core import to_json
 
 from anyreplica.auth.caller import may_use, owner_of
-from anyreplica.features.jobs.errors import JobError
-from anyreplica.features.jobs.record import LIFETIME, Record, iso
+from anyreplica.features.jobs.record import LIFETIME, JobError, Record, iso
 from anyreplica.features.jobs.service import JobService
 
 T = TypeVar("T")

@@ -17,8 +17,8 @@ from anyreplica.components.discovery import Discovered
 from anyreplica.components.importing import DiscoveryError
 from anyreplica.components.job import JOB_TOOLS
 from anyreplica.feature import Feature, Parts, Replica
-from anyreplica.features.jobs.errors import JobError
 from anyreplica.features.jobs.extension import TASKS_EXTENSION
+from anyreplica.features.jobs.record import JobError
 from anyreplica.features.jobs.routes import JobRoutes
 from anyreplica.features.jobs.server_tasks import offer_tasks
 from anyreplica.features.jobs.service import JobService

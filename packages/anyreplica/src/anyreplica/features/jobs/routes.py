@@ -22,7 +22,7 @@ from starlette.routing import Route
 
 from anyreplica.auth.caller import may_use, owner_of
 from anyreplica.components import problems
-from anyreplica.features.jobs.errors import JobError, invalid
+from anyreplica.features.jobs.record import JobError, invalid
 from anyreplica.features.jobs.service import PAGE, JobService
 from anyreplica.http.refusal import ClientGone, Refused
 from anyreplica.http.request_limits import RequestLimits

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from pydantic_core import from_json
 
 from anyreplica.components.job import Job
-from anyreplica.features.jobs import errors
-from anyreplica.features.jobs.record import Record
+from anyreplica.features.jobs.record import JobError, Record, invalid, not_found, unavailable
 from anyreplica.http import trace_context
 from anyreplica.settings import Settings
 from anyreplica.shared.lost_redis import reason
@@ -160,7 +159,7 @@ class JobService:
                 is full or cannot be reached, or jobs are off.
         """
         if idempotency_key is not None and not 1 <= len(idempotency_key) <= _KEY_LENGTH:
-            raise errors.invalid(f"Idempotency-Key: the length must be 1 to {_KEY_LENGTH} characters.")
+            raise invalid(f"Idempotency-Key: the length must be 1 to {_KEY_LENGTH} characters.")
         job, text = self._checked(name, arguments, allowed)
         record = Record(
             id=secrets.token_urlsafe(24),
@@ -176,16 +175,16 @@ class JobService:
             if identity is None:
                 most = self.settings.jobs_max_pending
                 text = f"Job queue full: {most} jobs wait or run (JOBS_MAX_PENDING); retry later."
-                raise errors.JobError(429, "queue_full", text, retry_after=5)
+                raise JobError(429, "queue_full", text, retry_after=5)
             if identity == record.id:
                 await backend.enqueue(identity)
                 return record
             earlier = await backend.store.load(identity)
             if earlier is None:  # the record was deleted between the two commands
-                raise errors.unavailable()
+                raise unavailable()
             if earlier.digest != record.digest:
                 text = "This Idempotency-Key was used for another job or other arguments; use a new key."
-                raise errors.JobError(409, "conflict", text)
+                raise JobError(409, "conflict", text)
             if earlier.state == "pending" and not earlier.queued:  # the earlier submission was interrupted
                 await backend.enqueue(identity)
             elif not earlier.is_finished:  # the first call may have failed before the copies of Redis had the job
@@ -195,16 +194,16 @@ class JobService:
     def _checked(self, name: str, arguments: Mapping[str, Any], allowed: Callable[[str], bool]) -> tuple[Job, str]:
         """Check a submission; return its job and its arguments as JSON. Equal arguments give the same JSON."""
         if self.off:
-            raise errors.JobError(503, "off", self.off)
+            raise JobError(503, "off", self.off)
         job = self.jobs.get(name)
         if job is None or not allowed(name):
             known = ", ".join(filter(allowed, sorted(self.jobs))) or "none"
-            raise errors.invalid(f"There is no job named {name!r}. Available jobs: {known}.")
+            raise invalid(f"There is no job named {name!r}. Available jobs: {known}.")
         try:
             job.check(arguments)
             return job, json.dumps(arguments, sort_keys=True, separators=(",", ":"), allow_nan=False)
         except (ValueError, TypeError) as error:
-            raise errors.invalid(f"{name}: {error}") from None
+            raise invalid(f"{name}: {error}") from None
 
     async def status(self, owner: str, identity: str) -> Record:
         """Return the record of an owner's job."""
@@ -219,7 +218,7 @@ class JobService:
                 return record, None
             result = await backend.store.result(identity)
             if result is None:  # the result expired between the two commands
-                raise errors.not_found()
+                raise not_found()
             return record, from_json(result)
 
     async def cancel(self, owner: str, identity: str) -> Record:
@@ -243,7 +242,7 @@ class JobService:
             async with self._queue() as backend:
                 return await backend.store.of(owner, limit, after)
         except KeyError:
-            raise errors.invalid("cursor: the job at this position is deleted; start with the first page.") from None
+            raise invalid("cursor: the job at this position is deleted; start with the first page.") from None
 
     async def counts(self) -> "Counts | None":
         """Count the jobs of all callers; return None if the queue is in this process and was not used yet."""
@@ -269,13 +268,13 @@ class JobService:
             counted: whether the operation belongs to a request that counts as one in flight.
         """
         if self.off:
-            raise errors.JobError(503, "off", self.off)
+            raise JobError(503, "off", self.off)
         # The import takes a second, and other calls must not wait for it.
         if "anyreplica.features.jobs.worker" not in sys.modules:
             await asyncio.to_thread(_modules)
         module, _ = _modules()
         if self._breaker.is_open:
-            raise errors.unavailable()
+            raise unavailable()
         try:
             async with self.outside() if counted else nullcontext(), asyncio.timeout(_ANSWER_SECONDS):
                 yield await self._link.get()
@@ -283,7 +282,7 @@ class JobService:
             if isinstance(error, TimeoutError) and not self.settings.jobs_in_process:
                 self._breaker.open()
             logger.warning("The job queue (JOBS_URL) failed: %s", reason(error))
-            raise errors.unavailable() from None
+            raise unavailable() from None
 
     async def _answers(self) -> bool:
         module, _ = _modules()
@@ -314,5 +313,5 @@ def _modules() -> tuple[Any, Any]:
 async def _owned(backend: "Backend", owner: str, identity: str) -> Record:
     record = await backend.store.load(identity)
     if record is None or record.owner != owner:
-        raise errors.not_found()
+        raise not_found()
     return record

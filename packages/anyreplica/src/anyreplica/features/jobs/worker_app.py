@@ -11,7 +11,7 @@ from anyreplica.feature import PreparedServer
 from anyreplica.features.jobs.server_tasks import offer_tasks, task_tools
 from anyreplica.features.jobs.service import JobService
 from anyreplica.http.access_log import AccessLog, access_lines
-from anyreplica.http.paths import quiet_paths
+from anyreplica.http.request_record import quiet_paths
 from anyreplica.http.uvicorn.connections import KEY, Connections
 from anyreplica.mcp import _shared_dependencies
 from anyreplica.process.lifecycle import Lifecycle

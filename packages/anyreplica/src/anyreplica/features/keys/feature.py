@@ -11,7 +11,7 @@ from starlette.routing import BaseRoute, Route
 from anyreplica.auth.authentication import METADATA, Challenge, TokenSource
 from anyreplica.auth.caller import Caller
 from anyreplica.feature import Feature, Parts, Replica
-from anyreplica.features.keys.key_file import KeyFileError
+from anyreplica.features.keys.key import KeyFileError
 from anyreplica.features.keys.key_ring import KeyRing
 from anyreplica.features.keys.tokens import Tokens
 from anyreplica.settings.errors import StartupError

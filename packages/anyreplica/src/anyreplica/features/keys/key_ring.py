@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anyreplica.auth.caller import Caller
-from anyreplica.features.keys.key import KeyEntry
-from anyreplica.features.keys.key_file import KeyFileError, read
+from anyreplica.features.keys.key import KeyEntry, KeyFileError, read
 from anyreplica.process.background_task import background_task
 from anyreplica.settings.rate import Rate
 from anyreplica.signing.keypair import public_key

@@ -11,8 +11,7 @@ import httpx2
 from fastmcp.server.auth.providers.jwt import JWTVerifier
 from fastmcp.utilities.auth import decode_jwt_header
 
-from anyreplica.auth.caller import Caller, digest
-from anyreplica.auth.verified import VerifiedTokens
+from anyreplica.auth.caller import Caller, VerifiedTokens, digest
 from anyreplica.settings import Settings
 from anyreplica.settings.errors import StartupError
 from anyreplica.settings.rate import Rate

@@ -11,10 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from anyreplica.features.login.current import current_request
-from anyreplica.http.in_flight import InFlight
+from anyreplica.features.login.limits import current_request
+from anyreplica.http.in_flight import CallerPlaces, InFlight
 from anyreplica.http.refusal import Refused
-from anyreplica.http.shares import CallerPlaces
 
 MOST_FETCHES = 16
 """Maximum number of fetches, and of name lookups, in a replica at the same time."""

@@ -16,12 +16,11 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from anyreplica.auth.authentication import METADATA
-from anyreplica.auth.caller import Caller, digest
-from anyreplica.auth.verified import VerifiedTokens
+from anyreplica.auth.caller import Caller, VerifiedTokens, digest
 from anyreplica.features.login.limits import LOGIN_UNAVAILABLE
-from anyreplica.features.login.outage import LoginUnavailable, noting_outages
 from anyreplica.features.login.providers import added_middleware, issuing
 from anyreplica.features.login.revocation import Revocation
+from anyreplica.features.login.shared import LoginUnavailable, noting_outages
 from anyreplica.http.in_flight import InFlight
 from anyreplica.http.refusal import Refused
 from anyreplica.settings import Settings

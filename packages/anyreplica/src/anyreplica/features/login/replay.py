@@ -15,9 +15,7 @@ from joserfc.util import urlsafe_b64decode
 from mcp.server.auth.provider import AuthorizationCode, IdentityAssertionParams, RefreshToken, TokenError
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 
-from anyreplica.features.login.lock import SharedLock
-from anyreplica.features.login.shared import SharedLogins
-from anyreplica.features.login.single_use import SingleUse
+from anyreplica.features.login.shared import SharedLock, SharedLogins, SingleUse
 
 if TYPE_CHECKING:
     from fastmcp.server.auth.cimd import CIMDClientManager

@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from anyreplica.features.login import _fastmcp
-from anyreplica.features.login.single_use import SingleUse
+from anyreplica.features.login.shared import SingleUse
 
 if TYPE_CHECKING:
     from fastmcp.server.auth import OAuthProxy

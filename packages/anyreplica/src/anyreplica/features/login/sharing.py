@@ -7,8 +7,7 @@ from fastmcp.server.auth import OAuthProvider
 from mcp.shared.auth import OAuthClientInformationFull
 
 from anyreplica.features.login import _fastmcp
-from anyreplica.features.login.local_storage import LocalStorage
-from anyreplica.features.login.lock import SharedLock
+from anyreplica.features.login.limits import StoredBytes
 from anyreplica.features.login.registration import USED_SECONDS, Used, note_logins
 from anyreplica.features.login.replay import (
     protect_client_assertions,
@@ -16,10 +15,8 @@ from anyreplica.features.login.replay import (
     protect_identity_assertions,
     protect_refresh_tokens,
 )
-from anyreplica.features.login.shared import SharedLogins
-from anyreplica.features.login.single_use import SingleUse
-from anyreplica.features.login.storage import LoginStorage
-from anyreplica.features.login.stored_bytes import StoredBytes
+from anyreplica.features.login.shared import SharedLock, SharedLogins, SingleUse
+from anyreplica.features.login.storage import LocalStorage, LoginStorage
 from anyreplica.settings import Settings
 from anyreplica.settings.errors import StartupError
 from anyreplica.settings.keys import derived

@@ -8,14 +8,11 @@ from fastmcp.server.auth import AuthProvider
 from mcp.server.auth.settings import RevocationOptions
 from starlette.routing import BaseRoute, Route
 
-from anyreplica.auth.address import Addresses
-from anyreplica.features.login.attempts import Attempts
-from anyreplica.features.login.limits import LoginLimits
+from anyreplica.auth.client_identity import Addresses
+from anyreplica.features.login.limits import Attempts, LoginLimits, StoredBytes
 from anyreplica.features.login.login import Login
 from anyreplica.features.login.providers import check_provider, issuing, keep_spelling
-from anyreplica.features.login.shared import SharedLogins
-from anyreplica.features.login.single_use import SingleUse
-from anyreplica.features.login.stored_bytes import StoredBytes
+from anyreplica.features.login.shared import SharedLogins, SingleUse
 from anyreplica.http.body import Body
 from anyreplica.settings import Settings
 

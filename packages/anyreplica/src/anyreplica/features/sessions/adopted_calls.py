@@ -9,11 +9,10 @@ from anyreplica.features.sessions.channel import SessionChannel
 from anyreplica.features.sessions.event_log import AdoptedCall
 from anyreplica.features.sessions.reply import SessionReply
 from anyreplica.features.sessions.sessions import Sessions
-from anyreplica.http.event_stream import PING_SECONDS
 from anyreplica.http.refusal import ClientGone, Refused
 from anyreplica.http.request_limits import RequestLimits
 from anyreplica.http.request_record import RECORD, RPC_ERROR, RequestRecord, headers_of, record_of
-from anyreplica.http.responses import encode, error_response
+from anyreplica.http.responses import PING_SECONDS, encode, error_response
 from anyreplica.mcp.call import Call
 from anyreplica.mcp.message import Request, called, memory_of
 

@@ -30,10 +30,9 @@ from anyreplica.features.sessions.kept_bytes import EVENT_BYTES, KeptBytes
 from anyreplica.features.sessions.open_round import OpenRound, RoundSeal
 from anyreplica.features.sessions.redis_events import RedisEvents
 from anyreplica.features.sessions.session import Session
-from anyreplica.http.event_stream import FIRST_WITH_EMPTY
+from anyreplica.http.in_flight import Shares
 from anyreplica.http.refusal import Refused
-from anyreplica.http.responses import encode
-from anyreplica.http.shares import Shares
+from anyreplica.http.responses import FIRST_WITH_EMPTY, encode
 from anyreplica.process.background_task import background_task
 from anyreplica.shared.lost_redis import QUICK_SECONDS, patiently, retry_for
 from anyreplica.shared.notifier import Notifier, RedisNotifier

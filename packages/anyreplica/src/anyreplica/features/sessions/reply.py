@@ -12,10 +12,9 @@ from anyreplica.features.sessions.call_events import CallEvents
 from anyreplica.features.sessions.channel import ClientNews, ClientWatch, SessionChannel
 from anyreplica.features.sessions.event_log import AdoptedCall
 from anyreplica.features.sessions.open_round import OpenRound
-from anyreplica.http.event_stream import FIRST_WITH_EMPTY, PING_SECONDS, empty_event, event
 from anyreplica.http.refusal import ClientGone
 from anyreplica.http.request_record import RPC_ERROR, record_of
-from anyreplica.http.responses import error_response
+from anyreplica.http.responses import FIRST_WITH_EMPTY, PING_SECONDS, empty_event, error_response, event
 from anyreplica.mcp.message import Request
 from anyreplica.mcp.reply import Reply, abandon, disconnected
 

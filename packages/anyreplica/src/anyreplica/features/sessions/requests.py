@@ -13,12 +13,11 @@ from anyreplica.features.sessions.channel import SessionChannel, SessionStart
 from anyreplica.features.sessions.reply import SessionReply
 from anyreplica.features.sessions.session import Session
 from anyreplica.features.sessions.sessions import Sessions
-from anyreplica.http.event_stream import EVENT_STREAM_HEADERS, PING, empty_event, event
 from anyreplica.http.in_flight import UNAVAILABLE
 from anyreplica.http.refusal import Refused
 from anyreplica.http.request_limits import RequestLimits
 from anyreplica.http.request_record import Headers, RequestRecord, headers_of, record_of
-from anyreplica.http.responses import send_response
+from anyreplica.http.responses import EVENT_STREAM_HEADERS, PING, empty_event, event, send_response
 from anyreplica.mcp.call import Call
 from anyreplica.mcp.message import Notification, Request, Response, handshake_version, is_too_long, unexpected_response
 from anyreplica.mcp.reply import Reply, disconnected

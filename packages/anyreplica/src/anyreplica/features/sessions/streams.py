@@ -11,8 +11,7 @@ from mcp.shared.subscriptions import event_to_notification
 from anyreplica.features.sessions.answers import Answers
 from anyreplica.features.sessions.records import SessionRecord, SessionRecords, name_of
 from anyreplica.features.sessions.session import Session
-from anyreplica.http.event_stream import PING_SECONDS
-from anyreplica.http.responses import encode
+from anyreplica.http.responses import PING_SECONDS, encode
 from anyreplica.shared.notifier import Notifier
 
 

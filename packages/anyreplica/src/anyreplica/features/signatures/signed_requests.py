@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 from starlette.types import Receive, Scope
 
+from anyreplica.auth.authentication import BadSignature
 from anyreplica.auth.caller import Caller, PublicKeys
-from anyreplica.auth.refusal import BadSignature
 from anyreplica.features.signatures.nonces import Nonces
 from anyreplica.features.signatures.verify import Signatures, is_signed
 from anyreplica.http.body import Body, replay

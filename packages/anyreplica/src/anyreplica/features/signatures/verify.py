@@ -17,7 +17,7 @@ from http_sf import StructuredFieldError
 from http_sf.compat import Item
 from starlette.types import Scope
 
-from anyreplica.auth.refusal import BadSignature
+from anyreplica.auth.authentication import BadSignature
 from anyreplica.features.signatures.nonces import Nonces, NoncesFull
 
 _HOST = re.compile(r"[^/?#@\\\s]+")

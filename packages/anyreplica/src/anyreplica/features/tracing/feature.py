@@ -15,8 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from anyreplica._version import __version__
 from anyreplica.feature import Feature, Parts, Position, Replica
 from anyreplica.features.tracing.tracing import check, tracing
-from anyreplica.http.paths import mcp_paths, quiet_paths
-from anyreplica.http.request_record import FAULT, LONGEST, RequestRecord, path_of, record_of
+from anyreplica.http.request_record import FAULT, LONGEST, RequestRecord, mcp_paths, path_of, quiet_paths, record_of
 from anyreplica.http.responses import BEGINNINGS
 from anyreplica.http.trace_context import of_headers, of_meta
 from anyreplica.process.logs import request_id, trace_id
