@@ -5,8 +5,7 @@ import asyncio
 import pytest
 from starlette.types import Message, Receive
 
-from anyreplica.http.body import Body, replay
-from anyreplica.http.in_flight import InFlight, Memory
+from anyreplica.http.limits import Body, InFlight, Memory, replay
 from anyreplica.http.refusal import ClientGone, Refused
 
 

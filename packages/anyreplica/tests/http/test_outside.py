@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from anyreplica.http.in_flight import InFlight
+from anyreplica.http.limits import InFlight
 from anyreplica.http.refusal import Refused
 
 

@@ -12,7 +12,7 @@ from anyreplica.features.sessions.event_store import FOREIGN, UNKNOWN, LocalEven
 from anyreplica.features.sessions.expiring import Expiring
 from anyreplica.features.sessions.kept_bytes import EVENT_BYTES, KeptBytes
 from anyreplica.features.sessions.waiting_calls import WaitingCall, WaitingCalls
-from anyreplica.http.in_flight import InFlight, Memory, Shares
+from anyreplica.http.limits import InFlight, Memory, Shares
 from anyreplica.mcp.call import ClientRequestError
 from anyreplica.shared.notifier import Notifier
 

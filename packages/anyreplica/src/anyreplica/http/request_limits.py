@@ -6,8 +6,7 @@ from typing import Any, Protocol
 from fastmcp.server.http import HostOriginGuardMiddleware
 from starlette.types import Message, Receive, Scope, Send
 
-from anyreplica.http.body import Body
-from anyreplica.http.in_flight import CallerPlaces, InFlight, Memory
+from anyreplica.http.limits import Body, CallerPlaces, InFlight, Memory
 from anyreplica.http.refusal import Refused
 from anyreplica.http.request_record import NO_ERROR, head_cache_key, headers_of, record_of
 from anyreplica.settings import Settings

@@ -9,7 +9,7 @@ from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
-from anyreplica.http.in_flight import UNAVAILABLE
+from anyreplica.http.limits import UNAVAILABLE
 from anyreplica.http.refusal import ClientGone, Refused, send_refusal
 from anyreplica.http.request_record import FAULT, record_of
 from anyreplica.http.responses import (

@@ -12,7 +12,7 @@ from anyreplica.features.audit.call import ARGUMENTS, Noted, note_arguments
 from anyreplica.features.audit.line import Digests
 from anyreplica.features.audit.log import AuditLog
 from anyreplica.http.access_log import Write
-from anyreplica.http.in_flight import UNAVAILABLE
+from anyreplica.http.limits import UNAVAILABLE
 from anyreplica.http.refusal import Refused, send_refusal
 from anyreplica.http.request_record import RECORD, RequestRecord, path_of
 from anyreplica.settings import Settings

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from anyreplica.features.login.limits import current_request
-from anyreplica.http.in_flight import CallerPlaces, InFlight
+from anyreplica.http.limits import CallerPlaces, InFlight
 from anyreplica.http.refusal import Refused
 
 MOST_FETCHES = 16

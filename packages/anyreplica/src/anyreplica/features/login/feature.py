@@ -7,7 +7,7 @@ from fastmcp import FastMCP
 from anyreplica.auth.authentication import Challenge
 from anyreplica.components.discovery import Discovered
 from anyreplica.feature import Feature, Parts, Position, Replica
-from anyreplica.http.body import Body
+from anyreplica.http.limits import Body
 from anyreplica.settings import Settings
 from anyreplica.settings.errors import StartupError
 

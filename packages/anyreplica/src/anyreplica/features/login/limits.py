@@ -16,8 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from anyreplica.auth.client_identity import Addresses
 from anyreplica.features.login.shared import LoginUnavailable, Outage, SharedLogins, noting_outages
-from anyreplica.http.body import Body, replay
-from anyreplica.http.in_flight import CallerPlaces, InFlight
+from anyreplica.http.limits import Body, CallerPlaces, InFlight, replay
 from anyreplica.http.refusal import ClientGone, Refused
 from anyreplica.http.request_record import headers_of
 from anyreplica.settings.rate import Rate

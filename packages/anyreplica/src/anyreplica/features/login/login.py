@@ -21,7 +21,7 @@ from anyreplica.features.login.limits import LOGIN_UNAVAILABLE
 from anyreplica.features.login.providers import added_middleware, issuing
 from anyreplica.features.login.revocation import Revocation
 from anyreplica.features.login.shared import LoginUnavailable, noting_outages
-from anyreplica.http.in_flight import InFlight
+from anyreplica.http.limits import InFlight
 from anyreplica.http.refusal import Refused
 from anyreplica.settings import Settings
 from anyreplica.settings.rate import Rate

@@ -13,7 +13,7 @@ from anyreplica.features.login.limits import Attempts, LoginLimits, StoredBytes
 from anyreplica.features.login.login import Login
 from anyreplica.features.login.providers import check_provider, issuing, keep_spelling
 from anyreplica.features.login.shared import SharedLogins, SingleUse
-from anyreplica.http.body import Body
+from anyreplica.http.limits import Body
 from anyreplica.settings import Settings
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from anyreplica.feature import Feature, Parts, Replica
 from anyreplica.features.metrics.page import metrics_route
 from anyreplica.features.metrics.requests import RequestMetrics
 from anyreplica.http.durations import Durations
-from anyreplica.http.in_flight import InFlight
+from anyreplica.http.limits import InFlight
 from anyreplica.http.uvicorn.connections import Connections
 from anyreplica.process.lifecycle import Lifecycle
 from anyreplica.shared.peers import Peers

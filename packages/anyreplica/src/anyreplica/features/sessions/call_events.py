@@ -10,7 +10,7 @@ from functools import partial
 from anyreplica.features.sessions.event_store import DELIVERED_SECONDS, FOREIGN, UNKNOWN, EventStore, reader_topic
 from anyreplica.features.sessions.kept_bytes import KeptBytes
 from anyreplica.features.sessions.open_round import MOST_CHARACTERS, OpenRound, RoundSeal
-from anyreplica.http.in_flight import UNAVAILABLE
+from anyreplica.http.limits import UNAVAILABLE
 from anyreplica.http.responses import PING_SECONDS, encode
 from anyreplica.shared.lost_redis import PATIENT_SECONDS, PERSIST_SECONDS, retry_for
 from anyreplica.shared.notifier import Notifier

@@ -30,7 +30,7 @@ from anyreplica.features.sessions.kept_bytes import EVENT_BYTES, KeptBytes
 from anyreplica.features.sessions.open_round import OpenRound, RoundSeal
 from anyreplica.features.sessions.redis_events import RedisEvents
 from anyreplica.features.sessions.session import Session
-from anyreplica.http.in_flight import Shares
+from anyreplica.http.limits import Shares
 from anyreplica.http.refusal import Refused
 from anyreplica.http.responses import FIRST_WITH_EMPTY, encode
 from anyreplica.process.background_task import background_task

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from anyreplica.features.sessions.expiring import Expiring
-from anyreplica.http.in_flight import Shares
+from anyreplica.http.limits import Shares
 
 EVENT_BYTES = 64
 """Bytes that an event counts in addition to its text."""

@@ -13,7 +13,7 @@ from anyreplica.features.sessions.channel import SessionChannel, SessionStart
 from anyreplica.features.sessions.reply import SessionReply
 from anyreplica.features.sessions.session import Session
 from anyreplica.features.sessions.sessions import Sessions
-from anyreplica.http.in_flight import UNAVAILABLE
+from anyreplica.http.limits import UNAVAILABLE
 from anyreplica.http.refusal import Refused
 from anyreplica.http.request_limits import RequestLimits
 from anyreplica.http.request_record import Headers, RequestRecord, headers_of, record_of

@@ -25,7 +25,7 @@ from anyreplica.features.sessions.records import SessionRecords
 from anyreplica.features.sessions.session import Session, SessionIds, unknown_session
 from anyreplica.features.sessions.streams import SessionStreams
 from anyreplica.features.sessions.waiting_calls import WaitingCall, WaitingCalls
-from anyreplica.http.in_flight import UNAVAILABLE, InFlight, Memory
+from anyreplica.http.limits import UNAVAILABLE, InFlight, Memory
 from anyreplica.http.refusal import Refused
 from anyreplica.settings import Settings
 from anyreplica.shared.lost_redis import patiently, retry_for

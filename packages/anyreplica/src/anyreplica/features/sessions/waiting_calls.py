@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from anyreplica.components.deadline import Pauses
-from anyreplica.http.in_flight import UNAVAILABLE, InFlight, Memory, Shares
 from anyreplica.http.json_values import memory_of
+from anyreplica.http.limits import UNAVAILABLE, InFlight, Memory, Shares
 from anyreplica.http.responses import encode
 from anyreplica.mcp.call import ClientRequestError
 

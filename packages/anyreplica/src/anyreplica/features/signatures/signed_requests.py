@@ -8,7 +8,7 @@ from anyreplica.auth.authentication import BadSignature
 from anyreplica.auth.caller import Caller, PublicKeys
 from anyreplica.features.signatures.nonces import Nonces
 from anyreplica.features.signatures.verify import Signatures, is_signed
-from anyreplica.http.body import Body, replay
+from anyreplica.http.limits import Body, replay
 from anyreplica.http.request_record import headers_of
 from anyreplica.settings import Settings
 
