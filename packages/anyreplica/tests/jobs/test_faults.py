@@ -117,7 +117,7 @@ def test_an_outage_of_redis(jobs_queue: Queue, mark: Path) -> None:
     jobs = jobs_queue.replica(MCP_COMPONENTS="server,tests.packs.working")
     jobs_queue.worker(JOBS_REDELIVERY_SECONDS="60")  # A redelivery would take longer than the test.
     running = jobs.submit("nap", seconds=2, mark=str(mark))
-    jobs.wait(running, "running")
+    until(lambda: "begun" in lines(mark), "the job has begun")  # its status says so a moment before
     jobs_queue.redis.kill()
     for _ in range(20):
         assert text(call(jobs.url, "echo", {"message": "hi"})) == "hi"
@@ -142,7 +142,7 @@ def test_a_short_outage_does_not_disturb_a_running_job(jobs_queue: Queue, mark: 
     jobs = jobs_queue.replica()
     jobs_queue.start([("worker",)] * 2, JOBS_REDELIVERY_SECONDS="4")
     running = jobs.submit("nap", seconds=10, mark=str(mark))
-    jobs.wait(running, "running")
+    until(lambda: "begun" in lines(mark), "the job has begun")  # its status says so a moment before
     jobs_queue.redis.kill()
     assert jobs.post("text_of", {"length": 1}).status_code == 503
     jobs_queue.redis.start()
