@@ -89,7 +89,7 @@ class Parts:
         running: Context managers that are open while the replica serves.
         on_drain: Functions that are called when the drain begins.
         on_stop: Functions that are called after the drain. They end streams that would never end otherwise.
-        sessions: The sessions of clients of the handshake protocol. Only the first is used.
+        sessions: The sessions of handshake-protocol clients. If several features attach sessions, the first ones count.
         alone: What the feature offers only while this replica is the only one.
 
     Example:

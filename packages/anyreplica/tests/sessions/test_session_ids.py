@@ -268,7 +268,7 @@ class _Slow(Middleware):
     ],
 )
 def test_the_reply_to_initialize_has_the_session_id(settings: dict[str, Any]) -> None:
-    """The client gets a session id, also if the reply is an event stream, and also if an event could come first."""
+    """The head of the reply has the session id, even if the reply is an event stream or takes long."""
     opening = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
     mcp = FastMCP("server", middleware=[_Slow()])
     with replica(lambda: create_app(mcp, Settings(mcp_components=(), first_event_seconds=0.01, **settings))) as client:

@@ -131,8 +131,8 @@ def figures_of_replicas(policy: Policy, service: Service, histories: Sequence[Hi
 def figures_of_workers(policy: Policy, service: Service, workers: int, readings: Sequence[Reading]) -> list[Figure]:
     """Return the figures of a service of workers.
 
-    The age of the oldest job never asks for more workers than there are jobs. It only falls some time after a worker
-    was added, and would ask for more and more until then.
+    For the age of the oldest job, the number of workers is at most the number of jobs. After a new worker has started,
+    the age still grows for some time. Without this limit, it would ask for more and more workers.
 
     Args:
         workers: desired number of workers.

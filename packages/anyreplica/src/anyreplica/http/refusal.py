@@ -6,7 +6,7 @@ from typing import Any
 from mcp_types import INVALID_REQUEST
 from starlette.types import Scope, Send
 
-from anyreplica.http.responses import error_response, send_json
+from anyreplica.http.responses import JSON, error_response, send_response
 
 
 class Refused(Exception):
@@ -48,4 +48,4 @@ async def send_refusal(scope: Scope, send: Send, refused: Refused) -> None:
     """Send a refusal as a JSON-RPC error."""
     headers = [(name.lower().encode(), value.encode()) for name, value in refused.headers.items()]
     body = error_response(refused.identity, refused.code, refused.message, refused.data)
-    await send_json(scope, send, refused.status, body, headers)
+    await send_response(scope, send, refused.status, (*JSON, *headers), body)

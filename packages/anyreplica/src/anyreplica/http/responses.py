@@ -129,9 +129,3 @@ def error_response(identity: int | str | None, code: int, message: str, data: An
     if data is not None:
         error["data"] = data
     return encode({"jsonrpc": "2.0", "id": identity, "error": error})
-
-
-def send_json(
-    scope: Scope, send: Send, status: int, body: bytes, headers: Iterable[tuple[bytes, bytes]] = ()
-) -> Awaitable[None]:
-    return send_response(scope, send, status, (*JSON, *headers), body)

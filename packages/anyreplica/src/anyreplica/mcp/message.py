@@ -204,7 +204,7 @@ class Envelopes:
         request in bytes.
         """
         if "progressToken" in meta:
-            if meta["progressToken"] is None:  # no token: clients in Java, C# and Go write null
+            if meta["progressToken"] is None:  # clients in Java, C# and Go write null if they have no token
                 del meta["progressToken"]
             elif not _is_usual(meta["progressToken"]):
                 return False

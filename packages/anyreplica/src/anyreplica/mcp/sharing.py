@@ -108,7 +108,7 @@ class Sharing:
 
     @property
     def alone(self) -> list[AloneOnly]:
-        """What the replica offers only while it is the only one."""
+        """The methods that the server offers only while no other replica runs."""
         return [] if self.subscriptions is None or self.redis is not None else [self.subscriptions]
 
     @contextlib.asynccontextmanager

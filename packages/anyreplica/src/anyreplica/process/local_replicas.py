@@ -59,7 +59,7 @@ class LocalWorker:
         self._process.start()
 
     def restart_if_ended(self) -> None:
-        """Start a new process if the present one has ended, unless it refused to start."""
+        """Start the worker again if its process has ended. Do nothing if the worker refused to start."""
         if self._process is not None and not self.refused and self._process.exitcode is not None:
             logger.warning("The worker ended with exit code %s; started a new worker", self._process.exitcode)
             self.start()

@@ -62,7 +62,7 @@ class SessionReply(Reply):
         self.taken: AdoptedCall | None = None
 
     def take_over(self, taken: AdoptedCall) -> None:
-        """Make this the reply to a call of another replica. Its client reads the events over another connection."""
+        """Use this reply for a call that another replica began. The client reads the events over another connection."""
         self.events, self.taken = taken.events, taken
         self.streaming = self.as_events = self.detached = True
 

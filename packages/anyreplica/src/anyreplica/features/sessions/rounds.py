@@ -126,7 +126,7 @@ def _cannot_ask(request: ServerRequestContext[Any, Any]) -> MCPError:
 
 
 def _reply(request: ServerRequestContext[Any, Any]) -> SessionReply | None:
-    """Return the reply to a call of a session. None: another replica cannot take over the call."""
+    """Return the reply of a call with a session. None: the call has none, so no other replica can take it over."""
     call = call_of(request)
     return call.reply if call is not None and isinstance(call.reply, SessionReply) else None
 
