@@ -24,8 +24,9 @@ Every setting is an environment variable. If the variable is not set, the server
 (upper or lower case) in the secrets folder. That folder is `/run/secrets`, where Docker mounts secrets; `SECRETS_DIR`
 names another one.
 
-FastMCP's own `FASTMCP_HOST`, `FASTMCP_PORT`, `FASTMCP_STREAMABLE_HTTP_PATH` and `FASTMCP_LOG_LEVEL` are the defaults
-of `MCP_HOST`, `MCP_PORT`, `MCP_PATH` and `LOG_LEVEL`.
+FastMCP's own `FASTMCP_HOST`, `FASTMCP_PORT`, `FASTMCP_STREAMABLE_HTTP_PATH`, `FASTMCP_LOG_LEVEL`,
+`FASTMCP_HTTP_ALLOWED_HOSTS` and `FASTMCP_HTTP_ALLOWED_ORIGINS` are the defaults of `MCP_HOST`, `MCP_PORT`, `MCP_PATH`,
+`LOG_LEVEL`, `ALLOWED_HOSTS` and `ALLOWED_ORIGINS`.
 
 An empty variable counts as not set. An invalid value stops the start with exit code 3 and one line that names the
 variable. `make check` checks all settings without serving. `make` sets `MCP_PORT` from its own variable `PORT`.

@@ -12,8 +12,8 @@ A test in process that starts a process fails.
 With `--dist loadfile`, pytest-xdist runs all tests of a file in one worker. It also runs all files that use the same
 fleet in one worker, so each fleet starts once. The slowest files start first.
 
-`--share 10` runs only every tenth file. `--slow-share 4` runs all files, but only every fourth test with the marker
-`slow`. The commit decides which these are.
+`--share 10` runs only every tenth file, and `--without-share 10` the other nine. `--slow-share 4` runs all files, but
+only every fourth test with the marker `slow`. The commit decides which these are.
 """
 
 import functools
@@ -80,8 +80,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--share` and `--slow-share`."""
+    """Add the options that choose a share of the tests."""
     parser.addoption("--share", type=int, default=1, metavar="N", help="run every N-th file only")
+    parser.addoption("--without-share", type=int, default=0, metavar="N", help="run what `--share N` does not run")
     parser.addoption("--slow-share", type=int, default=1, metavar="N", help="run every N-th slow test only")
 
 
@@ -97,10 +98,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         elif _has_server(item):
             item.add_marker(pytest.mark.servers)
     every, every_slow = _in_share(config.getoption("--share")), _in_share(config.getoption("--slow-share"))
+    elsewhere = _in_share(config.getoption("--without-share"))
     kept = [
         item
         for item in items
-        if every(item.path.name) and (not item.get_closest_marker("slow") or every_slow(item.nodeid))
+        if (every_slow(item.nodeid) if item.get_closest_marker("slow") else not elsewhere(item.path.name))
+        and every(item.path.name)
     ]
     config.hook.pytest_deselected(items=list(set(items).difference(kept)))
     items[:] = kept
@@ -109,7 +112,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _in_share(share: int) -> Callable[[str], bool]:
-    """Return a function that returns whether a name is one of every `share` names."""
+    """Return a function that returns whether a name is one of every `share` names. 0: no name is."""
+    if not share:
+        return lambda _: False
     chosen = _commit() % share if share > 1 else 0
     return lambda name: zlib.crc32(name.encode(errors="backslashreplace")) % share == chosen
 

@@ -24,6 +24,9 @@ again. The tests run with two settings that change a default. `FASTMCP_MASK_ERRO
 default shows clients the text of every exception, and anyreplica does not: see
 [Any FastMCP server](../guides/fastmcp-server.md#what-is-different). And `FORWARD_HEADERS`, because FastMCP forwards
 all headers of a caller to the API or server behind it, and anyreplica forwards only those that the operator names.
+Some options of `http_app()` become settings, because anyreplica does not call `http_app()`: `allowed_hosts`,
+`allowed_origins` and `host_origin_protection` become `ALLOWED_HOSTS` and `ALLOWED_ORIGINS`, and `json_response=False`
+becomes `JSON_RESPONSE=false`.
 
 The column *sessions* says for which value of [`HANDSHAKE_SESSIONS`](../guides/sessions.md) a line holds.
 

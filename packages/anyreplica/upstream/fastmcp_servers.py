@@ -1,7 +1,7 @@
 """Replace what tests use to connect to a FastMCP server: `Client(server)` in memory, and `server.http_app()`."""
 
 import functools
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
@@ -40,7 +40,19 @@ def serve(*, ours: bool, sessions: bool) -> None:
 
 
 def _app_of_anyreplica(server: Any, path: str | None, options: dict[str, Any]) -> HttpApp:
-    return HttpApp(server, _http_app(server, path, **options), options.get("middleware", ()))
+    own = _http_app(server, path, **options)
+    return HttpApp(server, own, options.get("middleware", ()), _settings_for(options))
+
+
+def _settings_for(options: Mapping[str, Any]) -> dict[str, object]:
+    """Return our settings that do what options of `http_app()` do."""
+    settings: dict[str, object] = {}
+    if options.get("json_response") is False:
+        settings["json_response"] = "false"
+    if options.get("host_origin_protection") is False:
+        return {**settings, "allowed_hosts": ("*",), "allowed_origins": ("*",)}
+    hosts = {name: tuple(options[name]) for name in ("allowed_hosts", "allowed_origins") if name in options}
+    return settings | hosts
 
 
 def _connect_over_http(served: Callable[[Any], AbstractAsyncContextManager[Served]]) -> None:

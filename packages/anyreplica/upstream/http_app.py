@@ -1,10 +1,11 @@
 """The app that `http_app()` of a server returns in a test: anyreplica answers its requests."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import Context, copy_context
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 from fastmcp.utilities.asgi_transport import run_asgi_lifespan
@@ -24,10 +25,17 @@ class HttpApp:
         server: the server.
         own_app: the app of the server's own library.
         middleware: ASGI middleware that the test gave to `http_app()`.
+        settings: values of anyreplica's settings that stand for other options of `http_app()`.
     """
 
-    def __init__(self, server: Any, own_app: Any, middleware: Sequence[Middleware] = ()) -> None:
-        self._server, self._own, self._middleware = server, own_app, middleware
+    def __init__(
+        self,
+        server: Any,
+        own_app: Any,
+        middleware: Sequence[Middleware] = (),
+        settings: Mapping[str, object] = MappingProxyType({}),
+    ) -> None:
+        self._server, self._own, self._middleware, self._settings = server, own_app, middleware, settings
         self._app: ASGIApp | None = None
         self._context = Context()
         self._lifespan = Starlette(lifespan=self._serving)
@@ -40,7 +48,7 @@ class HttpApp:
             return
         if self._app is None:  # a test that starts no lifespan
             self._context.run(serving.within_server.set, True)
-            self._app = self._context.run(serving.app_of, self._server, self._middleware)
+            self._app = self._context.run(serving.app_of, self._server, self._middleware, self._settings)
         # A server on a port answers requests in a context of its own, and not in that of its client.
         running = self._app(scope, receive, send)
         task = asyncio.get_running_loop().create_task(_awaited(running), context=self._context.copy())
@@ -65,7 +73,7 @@ class HttpApp:
 
     @asynccontextmanager
     async def _serving(self, _: Any) -> AsyncIterator[None]:
-        async with serving.by_anyreplica(self._server, self._middleware) as served:
+        async with serving.by_anyreplica(self._server, self._middleware, self._settings) as served:
             self._app, self._context = served.app, copy_context()
             yield
 

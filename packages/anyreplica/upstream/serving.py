@@ -10,7 +10,7 @@ import os
 import re
 import socket
 import warnings
-from collections.abc import AsyncIterator, Callable, Iterator, MutableMapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
@@ -20,6 +20,7 @@ from contextlib import (
     suppress,
 )
 from contextvars import Context, ContextVar
+from types import MappingProxyType
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -37,16 +38,23 @@ used = [False]
 """Whether the current test has used a server."""
 
 
-def app_of(server: Any, middleware: Sequence[Middleware] = ()) -> App:
-    """Return the app of anyreplica for a server. An app without middleware is made once for each server."""
-    if not middleware and server in _apps:
+_NONE: Mapping[str, object] = MappingProxyType({})
+
+
+def app_of(server: Any, middleware: Sequence[Middleware] = (), changed: Mapping[str, object] = _NONE) -> App:
+    """Return the app of anyreplica for a server, with some changed settings.
+
+    An app without middleware and changed settings is made once for each server.
+    """
+    plain = not middleware and not changed
+    if plain and server in _apps:
         return _apps[server]
     settings = _settings(tuple(os.environ.items()))
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", server.name).strip("-._")[:64] or settings.mcp_name
-    settings = settings.model_copy(update={"mcp_name": name, "mcp_components": ()})
+    settings = settings.model_copy(update={"mcp_name": name, "mcp_components": (), **changed})
     with _loggers_unchanged(), warnings.catch_warnings():
         app = create_app(server, settings, middleware=middleware)
-    if not middleware:
+    if plain:
         _apps[server] = app
     return app
 
@@ -76,9 +84,11 @@ def _loggers_unchanged() -> Iterator[None]:
 
 
 @asynccontextmanager
-async def by_anyreplica(server: Any, middleware: Sequence[Middleware] = ()) -> AsyncIterator[Served]:
-    """Serve a server with anyreplica inside the block."""
-    async with serve(lambda: app_of(server, middleware)) as served:
+async def by_anyreplica(
+    server: Any, middleware: Sequence[Middleware] = (), changed: Mapping[str, object] = _NONE
+) -> AsyncIterator[Served]:
+    """Serve a server with anyreplica inside the block, with some changed settings."""
+    async with serve(lambda: app_of(server, middleware, changed)) as served:
         yield served
 
 

@@ -2,12 +2,16 @@
 
 import pytest
 from fastmcp import FastMCP
+from fastmcp.server.extensions import ServerExtension
 from fastmcp_tasks import TasksExtension
 from pydantic import SecretStr
 
 from anyreplica import Settings, StartupError, create_app
+from anyreplica.components.job import JobMeta, make_job
 from anyreplica.features.jobs import server_tasks
+from anyreplica.features.jobs.extension import TASKS_EXTENSION
 from anyreplica.features.jobs.service import JobService
+from anyreplica.mcp import _sdk
 
 OWN, OTHER = "redis://127.0.0.1:6379/1", "redis://127.0.0.1:6379/2"
 
@@ -49,3 +53,31 @@ def test_the_queue_of_the_operator_replaces_one_in_memory(
     else:
         with pytest.raises(StartupError, match=r"^JOBS_URL=memory://: the tasks of later need a queue"):
             server_tasks.offer_tasks(mcp, service, settings)
+
+
+class OwnTasks(ServerExtension):
+    """An extension that an author has written, with the name of the tasks extension."""
+
+    identifier = TASKS_EXTENSION
+
+
+def test_an_authors_own_tasks_extension_stays() -> None:
+    """It is not FastMCP's extension, so it has no queue to configure."""
+    mcp, settings = FastMCP("server"), Settings(mcp_components=())
+    mcp.add_extension(OwnTasks())
+    server_tasks.offer_tasks(mcp, JobService({}, settings, "", lambda: None), settings)
+    assert isinstance(_sdk.extensions_of(mcp)[TASKS_EXTENSION], OwnTasks)
+
+
+def test_an_authors_own_tasks_extension_beside_jobs_stops_the_start() -> None:
+    """The extension for jobs would replace it."""
+    mcp = FastMCP("server")
+    settings = Settings(mcp_components=(), jobs_url=SecretStr(OWN), request_state_keys=SecretStr("0" * 64))
+    mcp.add_extension(OwnTasks())
+
+    async def report() -> str:
+        return "done"
+
+    jobs = {"report": make_job(report, JobMeta(None, None, 0, None))}
+    with pytest.raises(StartupError, match=r"^extension io\.modelcontextprotocol/tasks: the server's own OwnTasks has"):
+        server_tasks.offer_tasks(mcp, JobService(jobs, settings, "", lambda: None), settings)

@@ -46,6 +46,12 @@ def test_the_page_shows_clients_and_components(local_url: str) -> None:
     assert f"served by <strong>{reply.headers['X-Served-By']}</strong>" in page
 
 
+def test_a_message_to_the_page_gets_404(local_url: str) -> None:
+    """Its sender has the wrong URL. With 405, clients would believe that the URL is right."""
+    assert httpx.head(local_url).status_code == 200
+    assert httpx.post(local_url, json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).status_code == 404
+
+
 @pytest.mark.parametrize("host", ['x"><script>alert(1)</script>', "evil.example/path", "a b", ""])
 def test_an_invalid_host_is_not_shown(local_url: str, host: str) -> None:
     """The page does not show an invalid Host header, because people copy the page's commands."""

@@ -50,11 +50,14 @@ def test_every_setting_of_fastmcp_is_known() -> None:
         ("FASTMCP_STREAMABLE_HTTP_PATH=/api/", "", "mcp_path", "/api"),
         ("fastmcp_port=9000", "MCP_PORT=", "mcp_port", 9000),
         ("FASTMCP_LOG_LEVEL=debug", "", "log_level", "DEBUG"),
+        ('FASTMCP_HTTP_ALLOWED_HOSTS=["a.example","*.b.example"]', "", "allowed_hosts", ("a.example", "*.b.example")),
+        ('FASTMCP_HTTP_ALLOWED_ORIGINS=["https://a.example"]', "", "allowed_origins", ("https://a.example",)),
+        ('FASTMCP_HTTP_ALLOWED_HOSTS=["a.example"]', "ALLOWED_HOSTS=b.example", "allowed_hosts", ("b.example",)),
         ("FASTMCP_PORT=9000", "MCP_PORT=9001", "mcp_port", 9001),
         ("FASTMCP_PORT=9000", "SECRET", "mcp_port", 9002),
     ],
 )
-def test_the_address_and_the_log_level_of_fastmcp_are_defaults(
+def test_settings_of_fastmcps_http_server_are_defaults(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, theirs: str, ours: str, field: str, expected: object
 ) -> None:
     """Our own variables and secrets override them."""
@@ -76,7 +79,7 @@ def test_the_address_and_the_log_level_of_fastmcp_are_defaults(
         ("FASTMCP_STATELESS_HTTP=false STATELESS_HTTP=true", ""),
         ("FASTMCP_JSON_RESPONSE=true", "FASTMCP_JSON_RESPONSE has no effect; set JSON_RESPONSE instead."),
         ("FASTMCP_MASK_ERROR_DETAILS=false", ""),
-        ('FASTMCP_HTTP_ALLOWED_HOSTS=["a.example"]', "FASTMCP_HTTP_ALLOWED_HOSTS has no effect; set ALLOWED_HOSTS"),
+        ("FASTMCP_HTTP_HOST_ORIGIN_PROTECTION=true", "FASTMCP_HTTP_HOST_ORIGIN_PROTECTION has no effect; set ALLOWED_"),
         (
             "FASTMCP_HTTP_SESSION_IDLE_TIMEOUT=60",
             "FASTMCP_HTTP_SESSION_IDLE_TIMEOUT has no effect; set HANDSHAKE_SESSION_SECONDS instead.",

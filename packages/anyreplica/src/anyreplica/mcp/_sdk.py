@@ -116,9 +116,12 @@ def request_context_of(context: MiddlewareContext[Any]) -> ServerRequestContext[
     return None if own is None else own._srctx
 
 
-def outbound_of(request: ServerRequestContext[Any, Any]) -> Outbound:
-    """Return the channel on which a request to the client belongs to the call of `request`."""
-    return request.session._request_outbound
+def outbound_of(request: ServerRequestContext[Any, Any]) -> Outbound | None:
+    """Return the channel on which a request to the client belongs to the call of `request`.
+
+    None: code of the server's author has made the request, for example to run a middleware in a task of its own.
+    """
+    return getattr(request.session, "_request_outbound", None)
 
 
 def call_of(request: ServerRequestContext[Any, Any]) -> Call | None:

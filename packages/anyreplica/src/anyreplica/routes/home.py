@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from mcp_types.version import KNOWN_PROTOCOL_VERSIONS
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import Match, Route
+from starlette.types import Scope
 
 from anyreplica._version import __version__
 from anyreplica.auth.caller import caller_of
@@ -56,7 +57,15 @@ def home_route(settings: Settings, replica: str, catalogue: Catalogue | None) ->
         )
         return HTMLResponse(html, headers=_HEADERS)
 
-    return Route("/", show)
+    return _Page("/", show)
+
+
+class _Page(Route):
+    """A route for GET and HEAD. A client that posts its messages to `/` has the wrong URL, so it gets 404, not 405."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        match, child = super().matches(scope)
+        return (match, child) if match is Match.FULL else (Match.NONE, {})
 
 
 @functools.cache

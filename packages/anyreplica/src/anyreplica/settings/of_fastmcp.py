@@ -1,7 +1,8 @@
 """FastMCP's own variables: `FASTMCP_*` in the environment, or in the file `.env` of the working directory.
 
-FastMCP reads them when it is imported. `fastmcp run` takes the address, the path and the log level from them, so those
-are the defaults of our settings. Most others work in FastMCP itself. `without_effect` names the rest.
+FastMCP reads them when it is imported. `fastmcp run` takes the address, the path, the allowed hosts and the log level
+from them, so those are the defaults of our settings. Most others work in FastMCP itself. `without_effect` names the
+rest.
 """
 
 import sys
@@ -16,13 +17,18 @@ from anyreplica.settings.errors import StartupError
 from anyreplica.settings.replica import ReplicaSettings
 from anyreplica.settings.words import SettingsGroup
 
-OBEYED = {"host": "mcp_host", "port": "mcp_port", "streamable_http_path": "mcp_path", "log_level": "log_level"}
+OBEYED = {
+    "host": "mcp_host",
+    "port": "mcp_port",
+    "streamable_http_path": "mcp_path",
+    "log_level": "log_level",
+    "http_allowed_hosts": "allowed_hosts",
+    "http_allowed_origins": "allowed_origins",
+}
 """Settings of FastMCP that are defaults of ours."""
 
 INSTEAD: Mapping[str, tuple[str, Callable[[ReplicaSettings], object]]] = {
     "debug": ("DEBUG_ERRORS", lambda _: False),
-    "http_allowed_hosts": ("ALLOWED_HOSTS", lambda _: None),
-    "http_allowed_origins": ("ALLOWED_ORIGINS", lambda _: None),
     "http_host_origin_protection": ("ALLOWED_HOSTS", lambda _: "auto"),
     "json_response": ("JSON_RESPONSE", lambda settings: settings.json_response == "true"),
     "log_enabled": ("LOG_LEVEL", lambda _: True),

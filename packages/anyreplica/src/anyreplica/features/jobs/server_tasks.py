@@ -145,10 +145,18 @@ def offer_tasks(mcp: FastMCP, service: JobService, settings: Settings) -> None:
     The author may have added FastMCP's extension with options. Its other options then come from the settings of jobs.
 
     Raises:
-        StartupError: the package of FastMCP's extension is not installed, or several replicas share no queue.
+        StartupError: the package of FastMCP's extension is not installed, several replicas share no queue, or the
+            server has jobs and an extension of this name that its author has written.
     """
-    own = _of_fastmcp(_sdk.extensions_of(mcp).get(TASKS_EXTENSION))
+    own = _authors(_sdk.extensions_of(mcp).get(TASKS_EXTENSION))
     names = task_tools(mcp)
+    if own is not None and not _is_fastmcps(own):
+        if not service.off:
+            raise StartupError(
+                f"extension {TASKS_EXTENSION}: the server's own {type(own).__name__} has the name that jobs need; "
+                "remove the extension or the jobs"
+            )
+        return
     if own is None and names:
         own = _extension(names[0])
         _sdk.replace_extension(mcp, own)  # binds it to the server
@@ -204,11 +212,16 @@ class JobAndToolTasks(JobTasks):
             yield
 
 
-def _of_fastmcp(found: ServerExtension | None) -> ServerExtension | None:
-    """Return FastMCP's extension. The server has an extension of this module if it has been served before."""
+def _authors(found: ServerExtension | None) -> ServerExtension | None:
+    """Return the author's extension. The server has an extension of this module if it has been served before."""
     while isinstance(found, TaskRounds | JobAndToolTasks):
         found = found.tools
     return None if isinstance(found, JobTasks) else found
+
+
+def _is_fastmcps(extension: ServerExtension) -> bool:
+    """Return whether an extension is FastMCP's, and not one that the author has written from scratch."""
+    return any(each.__module__.startswith("fastmcp_tasks.") for each in type(extension).__mro__)
 
 
 def _extension(tool: str) -> "TasksExtension":

@@ -180,7 +180,10 @@ async def _answers(
 async def _answer(request: ServerRequestContext[Any, Any], asked: Question) -> dict[str, Any]:
     """Ask the client one question and return its answer as plain data."""
     opts: CallOptions = {"request_id": asked.identity}
-    result = await outbound_of(request).send_raw_request(asked.method, asked.params, opts)
+    outbound = outbound_of(request)
+    if outbound is None:
+        raise _cannot_ask(request)
+    result = await outbound.send_raw_request(asked.method, asked.params, opts)
     try:
         with contextlib.suppress(KeyError):  # the protocol version does not have the method
             validate_client_result(asked.method, request.protocol_version, result)
