@@ -36,7 +36,6 @@ from anyreplica.process.replica import replica_name
 from anyreplica.routes.custom import arrange, open_requests, paths_of, refuse_needed_paths
 from anyreplica.routes.health import DeepHealth, health_routes
 from anyreplica.routes.home import home_route, version_route
-from anyreplica.shared.alone import follow_peers
 
 logger = logging.getLogger(__name__)
 
@@ -86,7 +85,6 @@ def compose(
     limits.limiter = next((parts.limiter for parts in replica.parts if parts.limiter is not None), None)
     lifecycle.on_drain.extend(replica.attached("on_drain"))
     lifecycle.on_stop.extend(replica.attached("on_stop"))
-    follow_peers(share.peers, settings, [*replica.attached("alone"), *share.alone])
     callers = (replica.attached(each) for each in ("tokens", "request_checks", "challenges"))
     authentication = Authentication(settings, *callers)
     lifespan = _lifespan(server, replica, share, endpoint, around)

@@ -35,7 +35,6 @@ from anyreplica.mcp.server_setup import ServerSetup
 from anyreplica.process.lifecycle import Lifecycle
 from anyreplica.process.log_buffer import LogBuffer
 from anyreplica.settings import Settings
-from anyreplica.shared.alone import AloneOnly
 from anyreplica.shared.peers import Peers
 
 if TYPE_CHECKING:
@@ -90,7 +89,6 @@ class Parts:
         on_drain: Functions that are called when the drain begins.
         on_stop: Functions that are called after the drain. They end streams that would never end otherwise.
         sessions: The sessions of handshake-protocol clients. If several features attach sessions, the first ones count.
-        alone: What the feature offers only while this replica is the only one.
 
     Example:
 
@@ -123,7 +121,6 @@ class Parts:
     on_drain: Sequence[Callable[[], None]] = ()
     on_stop: Sequence[Callable[[], None]] = ()
     sessions: HandshakeSessions | None = None
-    alone: Sequence[AloneOnly] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

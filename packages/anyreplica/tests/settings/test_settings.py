@@ -202,6 +202,8 @@ def test_stateless_http_false_is_another_name() -> None:
     assert Settings(stateless_http=False).handshake_sessions == "full"
     with pytest.raises(ValueError, match="REDIS_URL: required by STATELESS_HTTP=false with MCP_REPLICAS=3"):
         Settings(stateless_http=False, mcp_replicas=3, request_state_keys=SecretStr("k" * 32))
+    with pytest.raises(ValueError, match=r"REDIS_URL: required by HANDSHAKE_SESSIONS=ask with REPLICAS_DNS=tasks\.mcp"):
+        Settings(handshake_sessions="ask", replicas_dns="tasks.mcp")
     with pytest.raises(ValueError, match="HANDSHAKE_SESSIONS=ask: STATELESS_HTTP=false asks for full"):
         Settings(stateless_http=False, handshake_sessions="ask")
     with pytest.raises(ValueError, match="STATELESS_HTTP=false: needs JSON_RESPONSE=auto or false"):

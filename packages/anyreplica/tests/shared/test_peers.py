@@ -1,4 +1,4 @@
-"""Tests that a replica stops offering features that need shared storage when other replicas appear."""
+"""Tests of how replicas count each other."""
 
 import asyncio
 import shutil
@@ -18,44 +18,22 @@ from tests.replicas import RedisServer
 
 pytestmark = pytest.mark.slow
 
-JOBS = {"submit_job", "generate_report", "export_data"}
 
-
-def offered(server: Server) -> set[str]:
-    """Return the offered features that need shared storage if there are several replicas."""
-    tools = {tool["name"] for tool in legacy(server.url, "tools/list").json()["result"]["tools"]}
-    told = modern(server.url, "server/discover").json()["result"]["capabilities"]
-    found = {
-        "all tools of jobs": tools >= JOBS,
-        "a tool of jobs": bool(tools & JOBS),
-        "/jobs": httpx.get(f"{server.url}/jobs").status_code == 200,
-        "tasks": "io.modelcontextprotocol/tasks" in told.get("extensions", {}),
-        "subscriptions": bool(told["tools"].get("listChanged")),
-    }
-    return {what for what, offers in found.items() if offers}
-
-
-EVERYTHING = {"all tools of jobs", "a tool of jobs", "/jobs", "tasks", "subscriptions"}
+def seen(server: Server) -> float:
+    """Return the number of replicas that a replica sees."""
+    metrics = httpx.get(f"{server.url}/metrics").text
+    return float(metrics.partition("\nmcp_replicas_seen ")[2].partition("\n")[0])
 
 
 @pytest.mark.needs("redis")
 def test_replicas_find_each_other_in_redis(start_server: StartServer, redis_server: RedisServer) -> None:
-    """Two replicas that find each other in Redis offer no jobs, because each keeps its jobs in memory.
-
-    They still offer subscriptions, which go through Redis.
-    """
-    settings = {"REDIS_URL": redis_server.url}
-    one = start_server(REPLICA_NAME="one", **settings)
-    assert offered(one) == EVERYTHING
-    other = start_server(REPLICA_NAME="other", **settings)
-    assert offered(other) == {"subscriptions"}
-    until(lambda: offered(one) == {"subscriptions"}, "the first replica no longer offers jobs")
-    assert one.output.count("There are 2 replicas now; this replica no longer offers jobs (they need JOBS_URL") == 1
-    reply = httpx.post(f"{one.url}/jobs", json={"job": "generate_report"})
-    assert (reply.status_code, "JOBS_URL" in reply.json()["message"]) == (503, True)
+    """A replica sees when another one starts or stops."""
+    one = start_server(REPLICA_NAME="one", REDIS_URL=redis_server.url)
+    assert seen(one) == 1
+    other = start_server(REPLICA_NAME="other", REDIS_URL=redis_server.url)
+    until(lambda: (seen(one), seen(other)) == (2, 2), "both replicas see both")
     other.stop()
-    until(lambda: offered(one) == EVERYTHING, "the first replica offers everything again")
-    assert "mcp_replicas_seen 1.0" in httpx.get(f"{one.url}/metrics").text
+    until(lambda: seen(one) == 1, "the first replica sees that it is the only one")
 
 
 def hosts_can_be_replaced() -> bool:
@@ -68,7 +46,8 @@ def hosts_can_be_replaced() -> bool:
 def test_replicas_find_each_other_by_a_name(tmp_path: Path, start_server: StartServer) -> None:
     """Replicas find each other by a DNS name that has one address per replica, as in Swarm.
 
-    This replica has an IPv6 address, too, as in a network with both versions of IP. It counts as one replica.
+    This replica has an IPv6 address, too, as in a network with both versions of IP. It counts as one replica. Whatever
+    the number, such a replica offers nothing that other replicas could not know.
     """
     hosts = tmp_path / "hosts"
     own = "127.0.0.1 localhost\n127.0.0.1 tasks.mcp\n::1 tasks.mcp\n"
@@ -80,43 +59,33 @@ def test_replicas_find_each_other_by_a_name(tmp_path: Path, start_server: StartS
     )
     try:
         server.wait_ready()
-        assert offered(server) == EVERYTHING
+        assert seen(server) == 1
+        tools = {tool["name"] for tool in legacy(server.url, "tools/list").json()["result"]["tools"]}
+        assert "submit_job" not in tools
+        discovered = modern(server.url, "server/discover").json()["result"]["capabilities"]
+        assert not discovered["tools"].get("listChanged")
+        reply = httpx.post(f"{server.url}/jobs", json={"job": "generate_report"})
+        assert (reply.status_code, "JOBS_URL" in reply.json()["message"]) == (503, True)
+        assert "Jobs are off: the replicas of a service need a shared queue; set JOBS_URL=redis://…" in server.output
+        assert "Subscriptions are disabled" in server.output
         hosts.write_text(f"{own}127.0.0.2 tasks.mcp\n127.0.0.3 tasks.mcp\n")
-        until(lambda: not offered(server), "the replica offers neither jobs nor subscriptions")
-        assert "There are 3 replicas now; this replica no longer offers jobs" in server.output
-        assert "subscriptions (they need REDIS_URL)" in server.output
-        hosts.write_text(own)
-        until(lambda: offered(server) == EVERYTHING, "the replica offers everything again")
+        until(lambda: seen(server) == 3, "the replica sees the other two")
     finally:
         server.stop()
 
 
-def counts_after(looks: list[int | None], planned: int = 1) -> list[tuple[int, bool]]:
-    """Return the count and whether the replica is alone after each look-up. None stands for a failed look-up."""
-    found: list[tuple[int, bool]] = []
-    left = iter(looks)
+def test_a_failed_count_changes_nothing() -> None:
+    """The last known number stays."""
 
     async def look() -> int:
-        seen = next(left)
-        if seen is None:
-            raise OSError
-        return seen
+        raise OSError
 
-    async def go() -> None:
-        known = Peers(planned, look)
-        for _ in looks:
-            await known._count(looks=2)
-            found.append((known.count, known.is_single))
+    async def go() -> int:
+        known = Peers(3, look)
+        async with known.running():
+            return known.count
 
-    asyncio.run(go())
-    return found
-
-
-def test_a_short_overlap_does_not_count_as_a_second_replica() -> None:
-    """A second replica counts after two look-ups that agree. A failed look-up changes nothing."""
-    assert counts_after([1, 2, 1, 2, 2, 1]) == [(1, True), (2, True), (1, True), (2, True), (2, False), (1, False)]
-    assert counts_after([2, None, 2, None]) == [(2, True), (2, True), (2, False), (2, False)]
-    assert counts_after([1, 1, 1], planned=3) == [(1, False)] * 3
+    assert asyncio.run(go()) == 3
 
 
 @pytest.mark.anyio

@@ -164,7 +164,7 @@ def notes(mcp: SdkServer, settings: Settings) -> Iterator[str]:
         )
     if settings.debug_errors:
         yield f"DEBUG_ERRORS has no effect: a server of the MCP SDK ({mcp.kind}) chooses the texts of its errors itself"
-    if settings.mcp_replicas > 1 and mcp.has_own_subscriptions:
+    if not settings.is_single and mcp.has_own_subscriptions:
         yield (
             "subscriptions/listen: the server's own code delivers the changes; "
             "make sure that it delivers them to the clients of all replicas"

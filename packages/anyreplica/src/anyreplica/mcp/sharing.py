@@ -17,7 +17,6 @@ from anyreplica.mcp._sdk_server import SdkServer
 from anyreplica.mcp.request_state import OneUse, note_state
 from anyreplica.settings import Settings
 from anyreplica.shared import publish
-from anyreplica.shared.alone import AloneOnly
 from anyreplica.shared.events import RedisBus
 from anyreplica.shared.peers import peers
 from anyreplica.shared.redis import connect
@@ -28,14 +27,11 @@ _METHOD = "subscriptions/listen"
 
 
 class Subscriptions(ListenHandler):
-    """The handler of `subscriptions/listen`. The server can offer and withdraw the method while it runs."""
+    """The handler of `subscriptions/listen`, until `close`."""
 
-    needs = "subscriptions (they need REDIS_URL)"
-
-    def __init__(self, mcp: FastMCP, bus: SubscriptionBus, most: int) -> None:
+    def __init__(self, bus: SubscriptionBus, most: int) -> None:
         super().__init__(bus, max_subscriptions=most)
-        self._mcp = mcp
-        self._closed = True
+        self._closed = False
 
     async def __call__(
         self, ctx: ServerRequestContext[Any, Any], params: SubscriptionsListenRequestParams
@@ -49,16 +45,6 @@ class Subscriptions(ListenHandler):
             raise MCPError(INTERNAL_ERROR, f"This replica has closed its subscriptions; send {_METHOD} again.")
         return await super().__call__(ctx, params)
 
-    def offer(self) -> None:
-        """Accept subscriptions."""
-        self._closed = False
-        _sdk.low_level(self._mcp).add_request_handler(_METHOD, SubscriptionsListenRequestParams, self)
-
-    def withdraw(self, _replicas: int) -> None:
-        """Refuse new subscriptions and end the open ones."""
-        self.close()
-        _sdk.withdraw_method(self._mcp, _METHOD)
-
     def close(self) -> None:
         """End all event streams, each with its result."""
         self._closed = True
@@ -68,18 +54,18 @@ class Subscriptions(ListenHandler):
 class Sharing:
     """The connections of one replica to the others.
 
-    The server offers subscriptions only if an event reaches every listener: with Redis, or with a single replica. The
-    SDK derives the reply to `server/discover` from the handlers, so withdrawn subscriptions are not in that reply.
+    The server offers subscriptions only if an event reaches every listener: with Redis, or with a single replica.
 
     Raises:
         StartupError: REDIS_URL cannot be used.
     """
 
     def __init__(self, settings: Settings, mcp: FastMCP, replica: str) -> None:
+        if settings.replicas_dns and not settings.request_state_ring:
+            text = "Multi-round tools work with a single replica only: more replicas need the same REQUEST_STATE_KEYS"
+            logger.warning(text)
         self.redis = connect(settings)
         self.peers = peers(settings, self.redis, replica)
-        self.subscriptions: Subscriptions | None = None
-        """The subscriptions; None if the settings do not allow them."""
         self.close_streams: Callable[[], None] = lambda: None
         """Ends all event streams of subscriptions."""
         self.bus: SubscriptionBus | None = None
@@ -92,7 +78,7 @@ class Sharing:
                 middleware.insert(0, note_state)
                 middleware.append(OneUse(self.redis, settings.request_state_seconds, settings.mcp_name))
             self._bus = RedisBus.of(self.redis, settings.mcp_name)
-        elif settings.mcp_replicas > 1:
+        elif not settings.is_single:
             logger.info("Subscriptions are disabled: with more than one replica they need REDIS_URL")
             if isinstance(mcp, SdkServer) and not mcp.listens_over(None):
                 self.close_streams = mcp.close_streams
@@ -102,14 +88,9 @@ class Sharing:
         if isinstance(mcp, SdkServer) and not mcp.listens_over(bus):
             self.close_streams = mcp.close_streams
             return
-        self.subscriptions = Subscriptions(mcp, bus, settings.subscriptions)
-        self.subscriptions.offer()
-        self.close_streams = self.subscriptions.close
-
-    @property
-    def alone(self) -> list[AloneOnly]:
-        """The methods that the server offers only while no other replica runs."""
-        return [] if self.subscriptions is None or self.redis is not None else [self.subscriptions]
+        subscriptions = Subscriptions(bus, settings.subscriptions)
+        _sdk.low_level(mcp).add_request_handler(_METHOD, SubscriptionsListenRequestParams, subscriptions)
+        self.close_streams = subscriptions.close
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

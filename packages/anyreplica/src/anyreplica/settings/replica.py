@@ -133,11 +133,12 @@ class ReplicaSettings(SettingsGroup):
     the limit, the replica logs where each thread is and exits, so that a new replica can replace it. 0: no limit."""
 
     mcp_replicas: int = Field(1, ge=1)
-    """Number of replicas that serve under this name. More than 1 needs `REQUEST_STATE_KEYS`."""
+    """Number of replicas that serve under this name. More than 1 needs `REQUEST_STATE_KEYS`. Jobs need `JOBS_URL` then,
+    and subscriptions and `HANDSHAKE_SESSIONS` need `REDIS_URL`."""
     replicas_dns: str = Field("", max_length=253)
-    """DNS name with one address per replica, such as `tasks.mcp` in Docker Swarm. A replica that finds other replicas
-    no longer offers the features that need `REDIS_URL` or `JOBS_URL`. Not needed with `REDIS_URL`: replicas then find
-    each other in Redis."""
+    """DNS name with one address per replica, such as `tasks.mcp` in Docker Swarm. Replicas count each other by this
+    name, or in the Redis of `REDIS_URL`. With this setting, the replica keeps nothing in its own memory that other
+    replicas need, also with `MCP_REPLICAS=1`, because the service can be scaled at any time."""
     request_state_keys: SecretStr | None = None
     """Keys for the request state: the encrypted and authenticated state that a multi-round tool keeps between two
     rounds. The same keys protect session ids (`HANDSHAKE_SESSIONS`). One key per line, newest first, each with at least
@@ -148,6 +149,11 @@ class ReplicaSettings(SettingsGroup):
     """URL of the Redis that replicas share: `redis://…` or `redis+sentinel://…`. Replicas share change events, used
     request states, rate limits, nonces of signatures, cached results, and the answers of clients to requests of tools.
     Empty: replicas share nothing."""
+
+    @property
+    def is_single(self) -> bool:
+        """Whether this replica is the only one, and stays the only one."""
+        return self.mcp_replicas == 1 and not self.replicas_dns
 
     @field_validator("json_response", mode="before")
     @classmethod

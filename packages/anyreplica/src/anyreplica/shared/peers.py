@@ -1,4 +1,4 @@
-"""The number of replicas. Some features need a Redis only if there are several replicas.
+"""The number of replicas.
 
 `MCP_REPLICAS` sets the planned number. `docker service scale` does not change this setting, so a replica also
 counts the running replicas. With `REDIS_URL`, each replica writes a sign of life to Redis and counts these signs. With
@@ -28,9 +28,6 @@ _LOOK_SECONDS = 2.0
 _GONE_SECONDS = 10.0
 """Age in seconds after which the last sign of life of a replica no longer counts."""
 _ANY_PORT = 9
-_LOOKS = 2
-"""Number of counts in a row that must agree before `Peers.is_single` changes. During an update, there is one replica
-more for a moment."""
 
 _SIGN = """
 local now = redis.call('TIME')
@@ -59,13 +56,8 @@ class Peers:
         self.planned = planned
         self.count = planned
         """Number of running replicas; the planned number before the first count."""
-        self.is_single = planned == 1
-        """Whether this is the only replica and only one is planned."""
-        self.on_change: list[Callable[[], None]] = []
-        """Functions that this object calls when `alone` changes."""
         self._look = look
         self._leave = leave
-        self._agreeing = 0
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -73,7 +65,7 @@ class Peers:
         if self._look is None:
             yield
             return
-        await self._count(looks=1)
+        await self._count()
         try:
             async with background_task(self._keep_looking()):
                 yield
@@ -84,21 +76,12 @@ class Peers:
     async def _keep_looking(self) -> None:
         while True:
             await asyncio.sleep(_LOOK_SECONDS)
-            await patiently(self._count(_LOOKS))
+            await patiently(self._count())
 
-    async def _count(self, looks: int) -> None:
+    async def _count(self) -> None:
         assert self._look is not None  # noqa: S101
-        try:
-            seen = await self._look()
-        except OSError:  # keep the last known number
-            return
-        self.count = max(1, seen)
-        alone = self.planned == 1 and self.count == 1
-        self._agreeing = self._agreeing + 1 if alone != self.is_single else 0
-        if self._agreeing >= looks:
-            self.is_single, self._agreeing = alone, 0
-            for notify in self.on_change:
-                notify()
+        with suppress(OSError):  # keep the last known number
+            self.count = max(1, await self._look())
 
 
 def peers(settings: Settings, redis: "Redis | None", replica: str) -> Peers:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from fastmcp import FastMCP
-from fastmcp.server.extensions import ServerExtension
 from fastmcp.tools import Tool
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -17,13 +16,11 @@ from anyreplica.components.discovery import Discovered
 from anyreplica.components.importing import DiscoveryError
 from anyreplica.components.job import JOB_TOOLS
 from anyreplica.feature import Feature, Parts, Replica
-from anyreplica.features.jobs.extension import TASKS_EXTENSION
 from anyreplica.features.jobs.record import JobError
 from anyreplica.features.jobs.routes import JobRoutes
 from anyreplica.features.jobs.server_tasks import offer_tasks
 from anyreplica.features.jobs.service import JobService
 from anyreplica.features.jobs.tools import tools_of
-from anyreplica.mcp import _sdk
 from anyreplica.settings.extras import require_extra
 
 if TYPE_CHECKING:
@@ -106,7 +103,6 @@ class Jobs(Feature):
             refresh=[queue.look],
             checks=[] if service.off or in_process else [Check("jobs", service.counts, _CHECK_SECONDS)],
             running=[service.running()],
-            alone=[JobsInProcess(service, replica.mcp)] if service.jobs and in_process else [],
         )
 
     def add_tools(self, mcp: FastMCP, components: Discovered) -> None:
@@ -118,27 +114,3 @@ class Jobs(Feature):
         for tool in tools_of(service):
             mcp.add_tool(tool)
         offer_tasks(mcp, service, self.settings)
-
-
-class JobsInProcess:
-    """Jobs whose queue is in the memory of this replica. Other replicas do not know them."""
-
-    needs = "jobs (they need JOBS_URL=redis://…)"
-
-    def __init__(self, service: JobService, mcp: FastMCP) -> None:
-        self._service = service
-        self._mcp = mcp
-        self._tasks: ServerExtension | None = None
-
-    def offer(self) -> None:
-        self._service.follow(1)
-        for tool in tools_of(self._service):
-            self._mcp.add_tool(tool)
-        if self._tasks is not None:
-            _sdk.extensions_of(self._mcp)[TASKS_EXTENSION] = self._tasks
-
-    def withdraw(self, replicas: int) -> None:
-        for tool in tools_of(self._service):
-            self._mcp.local_provider.remove_tool(tool.name)
-        self._tasks = _sdk.extensions_of(self._mcp).pop(TASKS_EXTENSION, None)
-        self._service.follow(replicas)

@@ -251,10 +251,10 @@ def _configure(extension: Any, names: Sequence[str], settings: Settings) -> None
             setattr(options, name, value)
     if options.url.startswith(_IN_MEMORY) and not settings.jobs_in_process:
         options.url = wanted["url"]  # memory:// is what an author writes for one process
-    if options.url.startswith(_IN_MEMORY) and settings.mcp_replicas > 1:
+    if options.url.startswith(_IN_MEMORY) and not settings.is_single:
         raise StartupError(
-            f"JOBS_URL={_IN_MEMORY}: the tasks of {', '.join(names) or 'this server'} need a queue that all "
-            f"{settings.mcp_replicas} replicas share; set JOBS_URL=redis://…"
+            f"JOBS_URL={_IN_MEMORY}: the tasks of {', '.join(names) or 'this server'} need a queue that all replicas "
+            "share; set JOBS_URL=redis://…"
         )
     _encrypt(settings)
     _assign_owners()

@@ -104,24 +104,14 @@ class JobService:
     def __init__(self, jobs: Mapping[str, Job], settings: Settings, name: str, cut: Callable[[], None]) -> None:
         self.jobs = jobs
         self.settings = settings
-        self.off = ""
-        """The reason why jobs are off, as a sentence; empty if jobs are on. It changes with the number of replicas."""
-        self.follow(settings.mcp_replicas)
+        self.off = _why_off(jobs, settings)
+        """The reason why jobs are off, as a sentence; empty if jobs are on."""
         self._name = name
         self._cut = cut
         self._link = Link(self._open)
         self._breaker = RedisBreaker("The job queue (JOBS_URL)", self._answers)
         self.outside: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
         """Does not count the current request as one in flight inside the `async with` block."""
-
-    def follow(self, replicas: int) -> None:
-        """Turn jobs on or off for this number of replicas."""
-        if not self.jobs:
-            self.off = "This server has no jobs."
-        elif self.settings.jobs_in_process and replicas > 1:
-            self.off = f"Jobs are off: {replicas} replicas need a shared queue; set JOBS_URL=redis://…"
-        else:
-            self.off = ""
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -315,3 +305,12 @@ async def _owned(backend: "Backend", owner: str, identity: str) -> Record:
     if record is None or record.owner != owner:
         raise not_found()
     return record
+
+
+def _why_off(jobs: Mapping[str, Job], settings: Settings) -> str:
+    if not jobs:
+        return "This server has no jobs."
+    if settings.is_single or not settings.jobs_in_process:
+        return ""
+    replicas = f"{settings.mcp_replicas} replicas" if settings.mcp_replicas > 1 else "the replicas of a service"
+    return f"Jobs are off: {replicas} need a shared queue; set JOBS_URL=redis://…"

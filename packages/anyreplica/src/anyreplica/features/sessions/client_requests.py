@@ -39,21 +39,10 @@ class ClientRequests:
         seconds: time limit for an answer.
     """
 
-    needs = "requests to handshake-protocol clients (they need REDIS_URL)"
-
     def __init__(self, answers: Answers, seconds: float) -> None:
         self.answers = answers
         self.seconds = seconds
         self.metrics = ClientRequestMetrics()
-        self._offered = True
-
-    def offer(self) -> None:
-        """Send requests to clients."""
-        self._offered = True
-
-    def withdraw(self, _replicas: int) -> None:
-        """Send no requests, because the replicas do not share the answers."""
-        self._offered = False
 
     async def send(
         self,
@@ -78,13 +67,10 @@ class ClientRequests:
             is_sent: whether another replica has already sent the request, so that this one only waits for the answer.
 
         Raises:
-            ClientRequestError: the client lacks the capability, does not answer in time, or answers with an error; a
-                limit of waiting calls is reached; or this replica cannot ask now.
+            ClientRequestError: the client lacks the capability, does not answer in time, or answers with an error; or
+                a limit of waiting calls is reached.
         """
         method, params = question.method, question.params
-        if not self._offered:
-            text = f"The server cannot send {method} to the client: with several replicas it needs REDIS_URL."
-            raise ClientRequestError(INVALID_REQUEST, text)
         missing = missing_capability(session.client.capabilities, method, params)
         if missing:
             self.metrics.count(method, "unsupported")

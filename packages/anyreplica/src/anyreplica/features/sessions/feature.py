@@ -38,5 +38,4 @@ class ClientSessions(Feature):
             collectors=sessions.collectors,
             running=[sessions.running()],
             on_drain=[sessions.leave],
-            alone=[] if replica.redis is not None else [sessions.requests],
         )
