@@ -62,6 +62,7 @@ ATTRIBUTES = {
     "_cache": "fastmcp.server.auth.cimd",
     "_cimd_manager": "fastmcp.server.auth.oauth_proxy.proxy",
     "_client_log_levels": "fastmcp.server.server",
+    "_default_file_store": "fastmcp.server.auth.oauth_proxy.proxy",
     "_client_storage": "fastmcp.server.auth.oauth_proxy.proxy",
     "_client_store": "fastmcp.server.auth.oauth_proxy.proxy",
     "_components": "fastmcp.server.providers.local_provider.local_provider",
@@ -115,8 +116,11 @@ ATTRIBUTES = {
 }
 """Private attributes of objects, and the module that creates each of them."""
 
-SINCE = {"_lookup_resource": "4.1.2"}
+SINCE = {"_lookup_resource": "4.1.2", "_default_file_store": "4.1.7"}
 """Private attributes that older versions of FastMCP lack. The code does without them there."""
+
+UNTIL = {"_client_log_levels": "4.2"}
+"""Private attributes that this version of FastMCP and newer ones lack. The code does without them there."""
 
 PUBLIC = {"_replace", "_exit"}
 """Names with an underscore that the documentation of Python describes: of a named tuple, and of `os`."""
@@ -304,6 +308,8 @@ def test_a_private_attribute_exists(name: str) -> None:
     """The module of the installed version creates the attribute."""
     if Version(version("fastmcp")) < Version(SINCE.get(name, "0")):
         pytest.skip(f"FastMCP has it since {SINCE[name]}")
+    if Version(version("fastmcp")) >= Version(UNTIL.get(name, "1000")):
+        pytest.skip(f"FastMCP had it until {UNTIL[name]}")
     tree = ast.parse(inspect.getsource(importlib.import_module(ATTRIBUTES[name])))
     defined = {*_defined(tree), *(each.attr for each in ast.walk(tree) if isinstance(each, ast.Attribute))}
     assert name.removeprefix("_FastMCP") in defined, f"{name} is no longer in {ATTRIBUTES[name]}"

@@ -50,6 +50,7 @@ def has_local_storage(proxy: "OAuthProxy") -> bool:
 def use_storage(proxy: "OAuthProxy", storage: "AsyncKeyValue") -> None:
     """Let a provider store its clients, transactions, codes and tokens in another storage."""
     proxy._client_storage = storage
+    cast("Any", proxy)._default_file_store = None  # FastMCP removes expired files from there
     for adapter in vars(proxy).values():
         if isinstance(adapter, PydanticAdapter):
             adapter._key_value = storage

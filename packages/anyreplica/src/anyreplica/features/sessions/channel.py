@@ -23,6 +23,7 @@ from anyreplica.features.sessions.sessions import Sessions
 from anyreplica.features.sessions.waiting_calls import WaitingCall
 from anyreplica.http.refusal import Refused
 from anyreplica.http.request_record import headers_of, note, record_of
+from anyreplica.mcp._log_levels import SessionState
 from anyreplica.mcp.call import NO_STREAM, Call, ClientRequestError, NoClientChannel
 from anyreplica.mcp.message import Request
 from anyreplica.shared.lost_redis import retry_for
@@ -187,6 +188,8 @@ class SessionChannel:
         key = session.key if self._sessions.streams is not None else None  # without it, FastMCP keeps no state
         connection = Connection(outbound, protocol_version=call.version, session_id=key, client_params=session.client)
         connection.initialized.set()
+        if key is not None:
+            connection.state = SessionState()
         return connection
 
     def reply_headers(
