@@ -154,7 +154,8 @@ class App:
         self.catalogue = server.catalogue
         self.features = server.features
         self.server = server
-        self._replica: ASGIApp | None = None
+        self.replica_app: ASGIApp | None = None
+        """What answers the requests, after the start. Our HTTP server calls it directly."""
         self._unstarted: ASGIApp | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -165,8 +166,8 @@ class App:
         Raises:
             NotStartedError: A request for the MCP endpoint came before the lifespan.
         """
-        if self._replica is not None:
-            await self._replica(scope, receive, send)
+        if self.replica_app is not None:
+            await self.replica_app(scope, receive, send)
         elif scope["type"] == "lifespan":
             scope.setdefault("state", {})  # Starlette needs it, and some ASGI servers do not offer it
             await StartReport(self._begin)(scope, receive, send)
@@ -191,8 +192,8 @@ class App:
 
     async def _begin(self, scope: Scope, receive: Receive, send: Send) -> None:
         lifecycle = Lifecycle(self.settings.drain_seconds, end_regardless)
-        self._replica = self.compose(lifecycle, process_lifespan(self.settings, lifecycle))
-        await self._replica(scope, receive, send)
+        self.replica_app = self.compose(lifecycle, process_lifespan(self.settings, lifecycle))
+        await self.replica_app(scope, receive, send)
 
     def _before_start(self) -> ASGIApp:
         """Return the app that answers requests before the lifespan. Without a lifespan, nothing uses Redis or a file.

@@ -18,7 +18,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from anyreplica.http.request_record import FAULT, LONGEST, NO_ERROR, RECORD, RequestRecord, path_of, record_of
-from anyreplica.http.responses import BEGINNINGS
+from anyreplica.http.responses import WHOLE
 from anyreplica.process.log_buffer import LogBuffer
 from anyreplica.process.logs import marked, request_id, trace_id
 from anyreplica.process.mounted import NotStartedError
@@ -59,6 +59,7 @@ class AccessLog:
         self.app = app
         self.quiet = quiet
         self.served_by = (b"x-served-by", replica.encode("latin-1"))
+        self._served_by_line = b"\r\nx-served-by: " + self.served_by[1]
         self.writes = tuple(writes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -71,7 +72,11 @@ class AccessLog:
 
         def send_with_id(message: Message) -> Awaitable[None]:
             nonlocal status
-            if message["type"] in BEGINNINGS:
+            kind = message["type"]
+            if kind == WHOLE:
+                status = message["status"]
+                message["lines"] = b"\r\nx-request-id: " + identity.encode() + self._served_by_line
+            elif kind == "http.response.start":
                 status = message["status"]
                 request = (b"x-request-id", identity.encode())
                 message["headers"] = [*message.get("headers", ()), request, self.served_by]
@@ -94,10 +99,12 @@ class AccessLog:
             if not status:
                 await PlainTextResponse("Internal Server Error", 500)(scope, receive, send_with_id)
         finally:
-            if path_of(scope) not in self.quiet or status in _UNAUTHORIZED:
-                self._record(identity, scope, status or CLIENT_GONE, time.perf_counter() - started)
+            self._record(identity, scope, status or CLIENT_GONE, time.perf_counter() - started)
 
     def _record(self, identity: str, scope: Scope, status: int, seconds: float) -> None:
+        path = path_of(scope) if scope.get("root_path") else scope["path"]
+        if path in self.quiet and status not in _UNAUTHORIZED:
+            return
         for write in self.writes:
             try:
                 write(identity, scope, status, seconds)
@@ -109,7 +116,8 @@ def _identity(scope: Scope) -> str:
     given = record_of(scope).headers.get(b"x-request-id")
     if given is not None and _WELL_FORMED.fullmatch(given):
         return str(given, "ascii")
-    return f"{random.getrandbits(32):08x}"  # not a secret: it only identifies the log lines of a request
+    # Not a secret: it only identifies the log lines of a request. This form takes half the time of an f-string.
+    return "%08x" % random.getrandbits(32)  # noqa: UP031
 
 
 def access_lines(settings: Settings, replica: str, buffer: LogBuffer) -> Write:
@@ -130,12 +138,9 @@ def access_lines(settings: Settings, replica: str, buffer: LogBuffer) -> Write:
 
 def _text(now: float, identity: str, trace: str, status: int, failed: bool, seconds: float, asked: _Asked) -> str:
     second = int(now)
-    return "%s,%03d - anyreplica.access - INFO - [%s] %s" % (  # noqa: UP031  # takes half the time of an f-string
-        _clock(second),
-        (now - second) * 1000,
-        marked(identity, trace),
-        _message(status, failed, seconds, asked),
-    )
+    ids = marked(identity, trace) if trace else identity
+    line = "%s,%03d - anyreplica.access - INFO - [%s] %s (%.1fms)"  # takes half the time of an f-string
+    return line % (_clock(second), (now - second) * 1000, ids, _outcome(status, failed, *asked), seconds * 1000)
 
 
 def _json(
@@ -146,7 +151,7 @@ def _json(
         "time": datetime.datetime.fromtimestamp(now, datetime.UTC).isoformat(timespec="milliseconds"),
         "level": "INFO",
         "logger": _LOGGER,
-        "message": _message(status, failed, seconds, asked),
+        "message": f"{_outcome(status, failed, *asked)} ({seconds * 1000:.1f}ms)",
         "replica": replica,
         "request_id": identity,
         "method": method,
@@ -163,18 +168,15 @@ def _json(
     return orjson.dumps(fields).decode()
 
 
-def _message(status: int, failed: bool, seconds: float, asked: _Asked) -> str:
-    return "%s %d %s (%.1fms)" % ("✗" if failed else "✓", status, _words(*asked), seconds * 1000)  # noqa: UP031
-
-
 @lru_cache(maxsize=2)
 def _clock(second: int) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(second))
 
 
 @lru_cache(maxsize=256)
-def _words(method: str, path: bytes, called: tuple[str, ...]) -> str:
-    return " ".join([method, _printable(path.decode("latin-1")), *[_printable(word) for word in called if word]])
+def _outcome(status: int, failed: bool, method: str, path: bytes, called: tuple[str, ...]) -> str:
+    words = [method, _printable(path.decode("latin-1")), *[_printable(word) for word in called if word]]
+    return f"{'✗' if failed else '✓'} {status} {' '.join(words)}"
 
 
 def _printable(text: str) -> str:

@@ -8,7 +8,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from anyreplica.http.limits import Body, CallerPlaces, InFlight, Memory
 from anyreplica.http.refusal import Refused
-from anyreplica.http.request_record import NO_ERROR, head_cache_key, headers_of, record_of
+from anyreplica.http.request_record import NO_ERROR, Headers, headers_of, record_of
 from anyreplica.settings import Settings
 
 _REMEMBERED = 1024
@@ -34,6 +34,13 @@ Observe = Callable[[Scope, Mapping[str, Any] | None], None]
 """Observes the params of a message. The scope is that of its HTTP request."""
 
 
+def head_cache_key(scope: Scope, headers: Headers) -> Hashable:
+    """Return the parts of a request head that decide whether `HeadCheck` accepts the request."""
+    get = headers.get
+    said = get(b"host"), get(b"origin"), get(b"content-type"), get(b"accept")
+    return said, scope["method"], scope["scheme"], tuple(scope["server"] or ())  # some ASGI servers use a list
+
+
 class HeadCheck:
     """The check of method, Host, Origin, Content-Type and Accept.
 
@@ -54,7 +61,7 @@ class HeadCheck:
             mode="auto",
         )
         self._methods = methods
-        self.accepted: dict[Hashable, bool] = {}
+        self._accepted: dict[Hashable, bool] = {}
         """For each accepted head: whether the client accepts an event stream. The keys come from `head_cache_key`."""
 
     async def check(self, scope: Scope, receive: Receive) -> bool:
@@ -63,6 +70,20 @@ class HeadCheck:
         Raises:
             Refused: 421 (Host), 403 (Origin), 405 (method), 415 (Content-Type) or 406 (Accept).
         """
+        record = record_of(scope)
+        key = head_cache_key(scope, record.headers)
+        takes_stream = self._accepted.get(key)
+        if takes_stream is None:
+            takes_stream = await self._check(scope, receive)
+            if scope["method"] == "POST" and sum(len(value) for _, value in scope["headers"]) <= _SHORT:
+                if len(self._accepted) >= _REMEMBERED:
+                    self._accepted.clear()
+                self._accepted[key] = takes_stream
+        if record.facts is not None:
+            record.facts.accept((scope["scheme"], scope["server"]), takes_stream)
+        return takes_stream
+
+    async def _check(self, scope: Scope, receive: Receive) -> bool:
         await self.check_source(scope, receive)
         if scope["method"] != "POST":
             if scope["method"] not in self._methods:
@@ -83,10 +104,6 @@ class HeadCheck:
         if not takes_json:
             text = "Wrong Accept header; accept application/json (and text/event-stream for progress and log messages)."
             raise Refused(406, text)
-        if sum(len(value) for _, value in scope["headers"]) <= _SHORT:
-            if len(self.accepted) >= _REMEMBERED:
-                self.accepted.clear()
-            self.accepted[head_cache_key(scope, headers)] = takes_stream
         return takes_stream
 
     async def check_source(self, scope: Scope, receive: Receive) -> None:

@@ -1,7 +1,7 @@
 """What this package knows of a request: one object in the ASGI scope that all middleware share."""
 
 import re
-from collections.abc import Awaitable, Hashable, Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -41,6 +41,27 @@ Pair = tuple[str, str] | tuple[()]
 _PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+)*")
 
 
+class HeadFacts:
+    """What follows from the bytes of a request head. All requests with the same bytes share it.
+
+    Attributes:
+        headers: the headers, see `RequestRecord`. Nobody may change this dictionary.
+        accepts_events: whether the client accepts an event stream, if `HeadCheck` has accepted the head.
+        accepted_at: the scheme and the address of the server for which it has. None: it has not accepted the head.
+    """
+
+    __slots__ = ("accepted_at", "accepts_events", "headers")
+
+    def __init__(self, headers: dict[bytes, bytes]) -> None:
+        self.headers = headers
+        self.accepts_events = False
+        self.accepted_at: tuple[str, Any] | None = None
+
+    def accept(self, at: tuple[str, Any], accepts_events: bool) -> None:
+        """Note that `HeadCheck` has accepted the head, see the attributes."""
+        self.accepts_events, self.accepted_at = accepts_events, at
+
+
 class RequestRecord:
     """What this package knows of a request. Each part of a request's way adds what it finds out.
 
@@ -54,6 +75,7 @@ class RequestRecord:
             `NO_ERROR`. None: nothing is known to have failed.
         trace: the span of a traced request.
         notes: what features note, by a name of their own.
+        facts: what follows from the head, if earlier requests had the same head. A change of `headers` removes it.
     """
 
     # Most requests never set these attributes, so they do not pay for them.
@@ -63,6 +85,7 @@ class RequestRecord:
     failed: str | None = None
     trace: Any = None
     notes: dict[str, Any] | None = None
+    facts: HeadFacts | None = None
 
     def __init__(self, headers: dict[bytes, bytes]) -> None:
         self.headers = headers
@@ -120,18 +143,12 @@ def by_path(exact: Mapping[str, ASGIApp], others: ASGIApp) -> ASGIApp:
     return answer
 
 
-def head_cache_key(scope: Scope, headers: Headers) -> Hashable:
-    """Return the parts of a request head that decide whether `HeadCheck` accepts the request."""
-    get = headers.get
-    said = get(b"host"), get(b"origin"), get(b"content-type"), get(b"accept")
-    return said, scope["method"], scope["scheme"], tuple(scope["server"] or ())  # some ASGI servers use a list
-
-
 def drop_session_id(scope: Scope) -> None:
     """Remove the session id from a request, so that FastMCP and the SDK do not look for session state."""
     scope["headers"] = [pair for pair in scope["headers"] if pair[0] != b"mcp-session-id"]
     record = record_of(scope)
     record.headers = {name: value for name, value in record.headers.items() if name != b"mcp-session-id"}
+    record.facts = None
 
 
 def drop_credentials(scope: Scope) -> None:
@@ -139,6 +156,7 @@ def drop_credentials(scope: Scope) -> None:
     scope["headers"] = [pair for pair in scope["headers"] if pair[0] not in CREDENTIALS]
     record = record_of(scope)
     record.headers = {name: value for name, value in record.headers.items() if name not in CREDENTIALS}
+    record.facts = None
 
 
 def _fold(values: dict[bytes, bytes], pairs: list[tuple[bytes, bytes]]) -> None:

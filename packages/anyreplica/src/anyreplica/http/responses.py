@@ -38,7 +38,9 @@ JSON = ((b"content-type", b"application/json"),)
 
 WHOLE = "http.response.whole"
 """Type of the message for a whole response, and name of the extension. The message has `status`, `headers` (without
-Content-Length and without line breaks) and the whole `body`."""
+Content-Length and without line breaks) and the whole `body`. It may have `lines`: further headers as bytes, each after
+`\\r\\n`. The HTTP server caches what it makes of `headers`, so `lines` has the headers that differ from reply to
+reply."""
 
 ASGI_EXTENSIONS: dict[str, dict[object, object]] = {WHOLE: {}}
 """Value of `scope["extensions"]` in a server that accepts such messages."""

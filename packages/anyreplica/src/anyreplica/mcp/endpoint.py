@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from anyreplica.http.refusal import ClientGone, Refused, send_refusal
 from anyreplica.http.request_limits import RequestLimits
-from anyreplica.http.request_record import LONGEST, Headers, RequestRecord, head_cache_key, record_of
+from anyreplica.http.request_record import LONGEST, Headers, RequestRecord, record_of
 from anyreplica.http.responses import PING_SECONDS, send_response
 from anyreplica.http.trace_context import untraced
 from anyreplica.mcp import _sdk, _shared_dependencies
@@ -45,6 +45,11 @@ _LISTEN = "subscriptions/listen"
 
 _LONGEST_LISTEN = 64 * 1024
 """Maximum size of a subscription request, in bytes. The request stays in memory while the subscription is open."""
+
+
+_SMALL = 1000
+"""Maximum size of a body that needs no check of its size and of its number of JSON values, in bytes: the smallest
+MAX_BODY_BYTES and MAX_BODY_VALUES."""
 
 
 class McpEndpoint:
@@ -104,11 +109,16 @@ class McpEndpoint:
             record = record_of(scope)
             headers = record.headers
             limits = self.limits
-            takes_stream = limits.heads.accepted.get(head_cache_key(scope, headers))
-            if takes_stream is None:
+            facts = record.facts
+            if facts is not None and facts.accepted_at == (scope["scheme"], scope["server"]):
+                takes_stream = facts.accepts_events
+            else:
                 takes_stream = await limits.heads.check(scope, receive)
-            # No variable refers to the body, because a body may be large.
-            message = parse(await limits.body.read(receive, headers.get(b"content-length")))
+            # Our HTTP server returns a small body without a wait, unless a middleware has replaced `receive`.
+            at_once = getattr(getattr(receive, "__self__", None), "body_at_once", None)
+            body = None if at_once is None else at_once(_SMALL)
+            # No variable refers to the body that `read` returns, because it may be large.
+            message = parse(await limits.body.read(receive, headers.get(b"content-length")) if body is None else body)
             for observe in limits.on_message:
                 observe(scope, message.params)
             if isinstance(message, Request):

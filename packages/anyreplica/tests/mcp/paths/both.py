@@ -144,7 +144,7 @@ class Side:
 
     @property
     def _known(self) -> list[dict[Any, Any]]:
-        return [self.paths.lists._known, self.paths.fast.envelopes._known, self.exchange.limits.heads.accepted]
+        return [self.paths.lists._known, self.paths.fast.envelopes._known, self.exchange.limits.heads._accepted]
 
     async def answer(self, sent: Request) -> Answer:
         """Answer one request in a new context, as for a connection of uvicorn."""

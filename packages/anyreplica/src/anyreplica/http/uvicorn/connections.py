@@ -6,6 +6,7 @@ import resource
 from collections.abc import Callable
 from typing import Protocol
 
+from anyreplica.http.uvicorn.reader import KnownHead
 from anyreplica.process.replica import replica_name
 from anyreplica.settings import Settings
 
@@ -52,6 +53,8 @@ class Connections:
         """Number of connections since the start, including closed ones."""
         self.closed: Callable[[int], object] = lambda _: None
         """Function to call when a connection has ended, with the number of its requests."""
+        self.known_heads: dict[bytes, KnownHead] = {}
+        """The request heads that the replica remembers, by their bytes."""
         self._open: set[OpenConnection] = set()
         self._unsent: set[OpenConnection] = set()
         """The connections with clients that read too slowly."""

@@ -85,6 +85,27 @@ write_batch_for = functools.lru_cache(maxsize=1)(WriteBatch)
 """Returns the `WriteBatch` that all connections of an event loop share."""
 
 
+@functools.lru_cache(maxsize=256)
+def _head(status: int, *headers: tuple[bytes, bytes]) -> bytes | None:
+    """Return the head of a response up to the value of Content-Length, its last header of these.
+
+    None: uvicorn must write the response, because it must handle a header `Connection`.
+    """
+    if any(name == b"connection" for name, _ in headers):
+        return None
+    return STATUS_LINE[status] + b"".join([b"%b: %b\r\n" % each for each in headers]) + b"content-length: "
+
+
+class _Done:
+    """An awaitable that is done. A coroutine that does nothing costs more."""
+
+    def __await__(self) -> Any:
+        return iter(())
+
+
+_DONE = _Done()
+
+
 class Unread(Protocol):
     """What a `Cycle` asks the reader of its connection. `Reader` has it."""
 
@@ -141,6 +162,12 @@ class Cycle(RequestResponseCycle):
         self.more_body = True
         self.response_started = self.response_complete = self._asked = False
 
+    def take_whole(self, body: bytes) -> None:
+        """Take the whole body of the request."""
+        self.body += body
+        self.more_body = False
+        self.message_event.set()
+
     def abandon(self) -> None:
         """Signal to the app that the client has disconnected. The server discards the rest of the response."""
         self.disconnected = True
@@ -184,13 +211,12 @@ class Cycle(RequestResponseCycle):
             or self.scope["method"] == "HEAD"
         ):
             return self._send_parts(message)
-        length = (b"content-length", b"%d" % len(body))
-        head = b"\r\n".join(map(b": ".join, (length, *message["headers"], *self.default_headers)))
-        if head.find(b"\nconnection: ") >= 0:  # uvicorn must handle this header; `find` is faster than `in`
+        head = _head(message["status"], *message["headers"], *self.default_headers)
+        if head is None:
             return self._send_parts(message)
         self.response_started = self.response_complete = True
         self.waiting_for_100_continue = False
-        head = b"%b%b\r\n\r\n" % (STATUS_LINE[message["status"]], head)
+        head = b"%b%d%b\r\n\r\n" % (head, len(body), message.get("lines", b""))
         if len(body) < _LARGE:
             self.connection.turn.write(self.transport, head + body)
         else:  # write a large body without copying it
@@ -198,7 +224,8 @@ class Cycle(RequestResponseCycle):
             self.transport.writelines((head, body))
         self.message_event.set()
         self.on_response()
-        return self._taken()
+        is_paused: bool = self.connection.flow.write_paused  # the write may have changed it
+        return self._taken() if is_paused else _DONE
 
     async def _send_large(self, message: Any) -> None:
         message["headers"] = [*message["headers"], (b"vary", b"accept-encoding")]
@@ -212,11 +239,24 @@ class Cycle(RequestResponseCycle):
 
     async def _send_parts(self, message: Any) -> None:
         """Send a whole response as uvicorn does."""
-        headers = [*message["headers"], (b"content-length", b"%d" % len(message["body"]))]
+        lines = [line.partition(b": ")[::2] for line in message.get("lines", b"").split(b"\r\n")[1:]]
+        headers = [*message["headers"], *lines, (b"content-length", b"%d" % len(message["body"]))]
         await self.send({"type": "http.response.start", "status": message["status"], "headers": headers})
         sending = self.send({"type": "http.response.body", "body": message["body"]})
         del message
         await sending
+
+    def body_at_once(self, most: int) -> bytes | None:
+        """Return the whole body if it has arrived and has at most `most` bytes. `receive` then returns no part of it.
+
+        None: it has not arrived, or it is larger.
+        """
+        if self.more_body or self._asked or self.disconnected or len(self.body) > most:
+            return None
+        self._asked = True
+        self.message_event.clear()
+        body, self.body = self.body, bytearray()
+        return bytes(body)
 
     async def receive(self) -> Any:
         """Return the next ASGI message.

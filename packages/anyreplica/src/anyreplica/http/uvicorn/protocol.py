@@ -82,7 +82,8 @@ class HttpProtocol(asyncio.Protocol):
     ) -> None:
         # Python reads attributes faster if an object has at most 30 attributes and `__init__` sets them all (measured:
         # a tenth of the time that this package needs for a request). The attributes above rarely change.
-        self.app: Any = config.loaded_app
+        app: Any = config.loaded_app
+        self.app = getattr(app, "replica_app", None) or app
         self.loop = _loop or asyncio.get_running_loop()
         self.server_state = server_state
         self.turn = write_batch_for(self.loop)
@@ -130,7 +131,8 @@ class HttpProtocol(asyncio.Protocol):
             "root_path": self.settings.prefix,
             "extensions": ASGI_EXTENSIONS,
         }
-        self.reader = Reader(self, self.settings.max_head_bytes, scope, self._app_state)
+        known = self._connections.known_heads
+        self.reader = Reader(self, self.settings.max_head_bytes, scope, self._app_state, known)
         self._connections.add(self, self.loop)
 
     def rank(self, now: float) -> tuple[int, float] | None:
@@ -198,7 +200,10 @@ class HttpProtocol(asyncio.Protocol):
         reader = self.reader
         if reader.discarding:
             return
-        if reader.unparsed or len(data) > SLICE:
+        if self._active is None and not reader.waiting and (cycle := reader.repeated(data)) is not None:
+            reader.waiting.append(cycle)
+            self._begin()
+        elif reader.unparsed or len(data) > SLICE:
             reader.unparsed += data
             self.flow.pause_reading()
             self.turn.start(self._go_on)
@@ -214,11 +219,7 @@ class HttpProtocol(asyncio.Protocol):
         """Parse a part of the received data, at most up to the end of a request, and start to answer that request."""
         reader = self.reader
         reader.read(busy=self._active is not None)
-        if reader.waiting and self._active is None and not self.flow.write_paused and not self.is_closing:
-            self._active = reader.waiting.popleft()
-            self._requests_left -= 1
-            # `_answer` runs after the loop has read from all connections, so the server writes the replies together.
-            self.turn.start(self._answer)
+        if reader.waiting and self._active is None and self._begin():
             reader.read(busy=True)
         if reader.unparsed:
             self.flow.pause_reading()
@@ -226,6 +227,16 @@ class HttpProtocol(asyncio.Protocol):
                 self.turn.start(self._go_on)
         elif self.flow.read_paused and reader.has_room and not self.is_closing:
             self.flow.resume_reading()
+
+    def _begin(self) -> bool:
+        """Start to answer the first request that waits. Return False if the client reads nothing or is being left."""
+        if self.flow.write_paused or self.is_closing:
+            return False
+        self._active = self.reader.waiting.popleft()
+        self._requests_left -= 1
+        # `_answer` runs after the loop has read from all connections, so the server writes the replies together.
+        self.turn.start(self._answer)
+        return True
 
     def reset(self) -> None:
         """End the connection at once with a reset, and discard the bytes that the client has not read.

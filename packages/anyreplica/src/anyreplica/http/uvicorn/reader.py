@@ -10,7 +10,7 @@ from urllib.parse import unquote
 import httptools
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 
-from anyreplica.http.request_record import RECORD, RequestRecord
+from anyreplica.http.request_record import RECORD, HeadFacts, RequestRecord
 from anyreplica.http.uvicorn.cycle import Cycle, CycleConnection, UnchunkedCycle
 
 logger = logging.getLogger("uvicorn.error")
@@ -30,14 +30,43 @@ need much more memory than its bytes."""
 _SHORT_URL = 64
 """Maximum size of a URL that is cached, in bytes. Nearly all URLs are `/mcp`."""
 
+_END = b"\r\n\r\n"
+"""The end of a head."""
+
+_MOST_KNOWN = 512
+"""Maximum number of heads that a replica remembers. A head and what belongs to it take at most about 8 KiB."""
+
+_MOST_LEARNT = 16
+"""Maximum number of heads that a replica remembers from one connection, so that no client displaces those of others."""
+
+_NEVER_KNOWN = frozenset({b"expect", b"transfer-encoding", b"upgrade"})
+"""Headers that change how the connection goes on. The parser must see each request that has one of them."""
+
 _BAD = "400 Bad Request", "Invalid HTTP request received."
 _TOO_LARGE = "431 Request Header Fields Too Large"
 _TOO_MANY = _TOO_LARGE, f"Request head too large: the limit is {_MOST_HEADERS} header fields."
 _HOST = _BAD[0], "Invalid HTTP request: send exactly one Host header (RFC 9112, section 3.2)."
 
 
+_OF_HEAD = ("http_version", "method", "path", "raw_path", "query_string", "headers")
+"""The keys of the ASGI scope that follow from the head."""
+
+
 class _RefusedError(Exception):
     """An exception that stops the parser. `Reader._refusal` has the error for the client."""
+
+
+class KnownHead:
+    """What the parser made of a head. A request whose head has the same bytes needs no parser."""
+
+    __slots__ = ("facts", "scope", "size")
+
+    def __init__(self, scope: dict[str, Any], facts: HeadFacts, size: int) -> None:
+        self.scope = scope
+        """The part of the ASGI scope that follows from the head."""
+        self.facts = facts
+        self.size = size
+        """Number of bytes of the whole request: of the head and, by its Content-Length, of the body."""
 
 
 @functools.lru_cache(maxsize=64)
@@ -60,7 +89,7 @@ class Reader:
 
     The reader refuses an invalid request and a request with a head of more than `longest` bytes. It discards all data
     after such a request. `scope` has the common part of the ASGI scopes of all requests. Each scope gets a copy of the
-    app's `state`.
+    app's `state`. `known` has the heads that the replica remembers, by their bytes up to the empty line.
     """
 
     discarding = False
@@ -71,7 +100,12 @@ class Reader:
     """The error of a request that httptools would accept: an HTTP status, and a text for the client."""
 
     def __init__(
-        self, connection: ReaderConnection, longest: int, scope: dict[str, Any], state: dict[str, Any]
+        self,
+        connection: ReaderConnection,
+        longest: int,
+        scope: dict[str, Any],
+        state: dict[str, Any],
+        known: dict[bytes, KnownHead],
     ) -> None:
         # `HttpProtocol.__init__` says why all attributes are set here, except the rarely changed ones above.
         self._connection = connection
@@ -94,6 +128,8 @@ class Reader:
         self._headers: list[tuple[bytes, bytes]] = []
         self._missing = 0
         """Number of bytes of the body that have not arrived, according to Content-Length."""
+        self._known = known
+        self._may_learn = _MOST_LEARNT
 
     @property
     def has_more(self) -> bool:
@@ -123,6 +159,39 @@ class Reader:
             data, self.unparsed = self.unparsed[:size], self.unparsed[size:]
             self._parse(data)
 
+    def repeated(self, data: bytes) -> Cycle | None:
+        """Return the request in `data` if it is whole, is the next one, and has a known head. Otherwise return None."""
+        end = data.find(_END) + len(_END)
+        known = self._known.get(data[:end])
+        if known is None or known.size != len(data) or self._is_amid():
+            return None
+        scope = self._scope | known.scope
+        scope["headers"] = known.scope["headers"].copy()
+        scope["state"] = self._state.copy()
+        record = scope[RECORD] = RequestRecord(known.facts.headers)
+        record.facts = known.facts
+        cycle = self.latest = Cycle(self._connection, scope, keep_alive=True, expects_100=False)
+        cycle.take_whole(data[end:])
+        return cycle
+
+    def _is_amid(self) -> bool:
+        """Return whether a request has begun and is not complete, or received data is not parsed yet."""
+        return self._in_head or bool(self.unparsed) or self._body_comes()
+
+    def _learn(self, data: bytes, cycle: Cycle) -> None:
+        """Remember the head of a request, if `data` is the whole request and the connection goes on after it."""
+        end = data.find(_END) + len(_END)
+        own: Any = cycle.scope
+        record: RequestRecord | None = own.get(RECORD)  # None: a header occurs twice
+        if cycle.more_body or not cycle.keep_alive or len(data) - end != len(cycle.body) or record is None:
+            return
+        if not record.headers.keys().isdisjoint(_NEVER_KNOWN):
+            return
+        self._may_learn -= 1
+        if len(self._known) >= _MOST_KNOWN:
+            del self._known[next(iter(self._known))]
+        self._known[data[:end]] = KnownHead({key: own[key] for key in _OF_HEAD}, HeadFacts(record.headers), len(data))
+
     def stop(self) -> None:
         """Discard the received data and all further data."""
         self.discarding = True
@@ -139,6 +208,7 @@ class Reader:
         return self.latest is not None and self.latest.more_body
 
     def _parse(self, data: bytes) -> None:
+        learns, before = self._may_learn and not self._is_amid(), self.latest
         try:
             try:
                 self._parser.feed_data(data)
@@ -149,6 +219,9 @@ class Reader:
             if self._refusal is None:
                 logger.warning("Invalid HTTP request received.")
             self._connection.refuse(*(self._refusal or _BAD))
+            return
+        if learns and self.latest is not None and self.latest is not before:
+            self._learn(data, self.latest)
         if self._in_head and not self.discarding:
             self._has_part_of_head(len(data))
 
