@@ -5,7 +5,13 @@
 NEWEST := for name in python3.14 python3.13 python3.12 python3.11 python3; do \
   if $$name -c "" 2>/dev/null; then echo $$name; break; fi; done
 PYTHON ?= $(or $(shell $(NEWEST)),python3)
--include project.mk
+# The name and the port of a project that copier made. `make deploy` passes both to stack.yml.
+ANSWERS := $(shell sed -n -E "s/^(name|port): '?([^']*)'?/\2/p" .copier-answers.yml 2>/dev/null)
+ifdef ANSWERS
+NAME := $(word 1,$(ANSWERS))
+export MCP_NAME ?= $(word 1,$(ANSWERS))
+export PORT ?= $(word 2,$(ANSWERS))
+endif
 NAME ?= mcp-swarm
 VENV ?= .venv
 PORT ?= 8150
