@@ -5,7 +5,13 @@
 NEWEST := for name in python3.14 python3.13 python3.12 python3.11 python3; do \
   if $$name -c "" 2>/dev/null; then echo $$name; break; fi; done
 PYTHON ?= $(or $(shell $(NEWEST)),python3)
--include project.mk
+# The name and the port of a project that copier made. `make deploy` passes both to stack.yml.
+ANSWERS := $(shell sed -n -E "s/^(name|port): '?([^']*)'?/\2/p" .copier-answers.yml 2>/dev/null)
+ifdef ANSWERS
+NAME := $(word 1,$(ANSWERS))
+export MCP_NAME ?= $(word 1,$(ANSWERS))
+export PORT ?= $(word 2,$(ANSWERS))
+endif
 NAME ?= mcp-swarm
 VENV ?= .venv
 PORT ?= 8150
@@ -20,7 +26,8 @@ MANIFESTS ?= build/k8s.yaml
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 CHASSIS := packages/anyreplica
-LOCKS := $(wildcard requirements-dev.lock $(CHASSIS)/requirements-dev.lock)
+# The locks of the environment. Each one has only what the locks before it lack.
+LOCKS := locks/server.lock locks/traces.lock locks/dev.lock
 # Without this rule, make would keep a virtual environment after the removal of its Python interpreter.
 ifeq ($(wildcard $(BIN)/python),)
 .PHONY: $(READY)
@@ -86,49 +93,48 @@ add: $(READY) ## add a dependency and keep all other versions (PACKAGE=nltk)
 	@cp pyproject.toml $(VENV)/pyproject.before
 	@{ $(BIN)/uv add --frozen --quiet "$(PACKAGE)" && $(MAKE) --no-print-directory locks; } || \
 	  { cp $(VENV)/pyproject.before pyproject.toml; echo "Could not add $(PACKAGE); pyproject.toml is unchanged." >&2; exit 1; }
-	@for lock in $(LOCKS); do $(INSTALL) --require-hashes -r $$lock || exit 1; done
+	@$(INSTALL) --require-hashes $(LOCKS:%=-r %)
 	@touch $(READY)
-	@echo "Added $(PACKAGE). Commit pyproject.toml and requirements*.lock, and restart the replicas."
+	@echo "Added $(PACKAGE). Commit pyproject.toml and locks/, and restart the replicas."
 
 lock: $(READY) ## update all locks to the newest versions that pyproject.toml allows
 	@$(MAKE) --no-print-directory locks LOCK_FLAGS="--upgrade $(LOCK_FLAGS)"
 
-locks: $(READY) ## update the locks after an edit of pyproject.toml and keep all other versions
-	@$(COMPILE) pyproject.toml -o requirements.lock
-	@$(COMPILE) pyproject.toml --extra dev -c requirements.lock -o requirements-dev.lock
-	@for extra in traces examples; do \
-	  $(COMPILE) pyproject.toml --extra $$extra -c requirements-dev.lock -o requirements-$$extra.lock || exit 1; \
-	done
-	@$(COMPILE) --group build -c requirements-dev.lock -o requirements-build.lock
-	@if [ -f $(CHASSIS)/requirements-dev.lock ]; then \
-	  $(COMPILE) $(CHASSIS)/pyproject.toml --all-extras --group $(CHASSIS)/pyproject.toml:dev -c requirements-dev.lock \
-	    --overrides $(CHASSIS)/overrides.txt -o $(CHASSIS)/requirements-dev.lock; \
-	  $(COMPILE) --no-deps $(CHASSIS)/upstream/requirements.in -c $(CHASSIS)/requirements-dev.lock \
-	    -o $(CHASSIS)/upstream/requirements.lock; \
-	fi
+locks:: $(READY) ## update the locks after an edit of pyproject.toml and keep all other versions
+	@$(COMPILE) pyproject.toml -o locks/server.lock
+	@$(call compile_after,locks/server.lock,pyproject.toml --extra traces,locks/traces.lock)
+	@$(call compile_after,locks/server.lock locks/traces.lock,pyproject.toml --extra dev,locks/dev.lock)
+	@$(if $(wildcard locks/examples.lock),$(call compile_after,locks/server.lock,pyproject.toml --extra examples \
+	  -c locks/traces.lock -c locks/dev.lock,locks/examples.lock))
+	@$(COMPILE) --group build -c locks/server.lock -c locks/dev.lock -o locks/build.lock
 
 # One lock serves every Python version and platform of the project. It has versions and hashes, but no index URLs.
 LOCK_FLAGS := --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links --no-strip-extras --no-emit-package anyreplica --no-emit-package mcp-server --quiet
 COMPILE = $(BIN)/uv pip compile $(LOCK_FLAGS)
-# anyreplica comes from its source in this folder, or from the requirement in requirements-anyreplica.txt.
+# $(call compile_after,BEFORE,ARGUMENTS,LOCK): write a lock with the versions of the locks before it, and without their
+# packages. A package stays if its marker differs, because then the locks before it lack it on some platforms.
+compile_after = $(COMPILE) $(2) $(1:%=-c %) -o $(3) && awk -v lock=$(3) '/^[^ ]/ { \
+  package = $$0; sub(/\[.*\]/, "", package); new = FILENAME == lock && !(package in known); known[package] } new' \
+  $(1) $(3) >$(VENV)/new.lock && mv $(VENV)/new.lock $(3)
+# anyreplica comes from its source in this folder, or from the requirement in locks/anyreplica.txt.
 ifneq ($(wildcard $(CHASSIS)/pyproject.toml),)
 ANYREPLICA := -e $(CHASSIS)
 else
-ANYREPLICA := -r requirements-anyreplica.txt
-COMPILE += --no-sources -c requirements-anyreplica.txt
+ANYREPLICA := -r locks/anyreplica.txt
+COMPILE += --no-sources -c locks/anyreplica.txt
 endif
-# --no-deps, because a lock contains all dependencies. Without it, an install with the pip of Python 3.11 fails: for a
-# package that the lock pins with an extra, such as pyjwt[crypto]==…, pip also finds newer versions, and refuses them.
+# --no-deps, because the locks contain all dependencies. Without it, an install with the pip of Python 3.11 fails: for a
+# package that a lock pins with an extra, such as pyjwt[crypto]==…, pip also finds newer versions, and refuses them.
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps
 
-$(READY): $(LOCKS) $(wildcard $(CHASSIS)/pyproject.toml requirements-anyreplica.txt)
+$(READY): $(LOCKS) $(wildcard $(CHASSIS)/pyproject.toml locks/anyreplica.txt)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
 	  { echo "This project needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>/dev/null || echo not installed). Try: make PYTHON=python3.13 $(MAKECMDGOALS)" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
 	  { echo "'$(PYTHON)' has no venv module; on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 	@echo "Creating $(VENV) with $$($(PYTHON) --version) from the locks (only once, about 30 s) …" >&2
 	@$(PYTHON) -m venv --clear $(VENV)
-	@for lock in $(LOCKS); do $(INSTALL) --require-hashes -r $$lock || exit 1; done
+	@$(INSTALL) --require-hashes $(LOCKS:%=-r %)
 	@$(INSTALL) --no-build-isolation $(ANYREPLICA)
 	@touch $@
 

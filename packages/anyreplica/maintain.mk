@@ -3,6 +3,10 @@
 DIST ?= dist
 SBOM ?= build/sbom.cdx.json
 SUITE := $(CHASSIS)/tests/conformance/node_modules/.ready
+# The tests need the packages of the examples, and more.
+LOCKS += locks/examples.lock $(CHASSIS)/dev.lock
+$(READY): $(LOCKS)
+
 .PHONY: docs docs-serve reference test-all test-system test-world test-busy test-swarm \
   test-fastmcp test-versions test-attacks bench bench-exchange bench-instructions \
   bench-generators bench-jobs conformance wheel sbom
@@ -62,6 +66,11 @@ lint::
 	@cd $(CHASSIS) && $(CURDIR)/$(BIN)/mypy
 	@PYTHONPATH=. $(BIN)/lint-imports --config $(CHASSIS)/pyproject.toml
 
+locks::
+	@$(call compile_after,$(filter locks/%,$(LOCKS)),$(CHASSIS)/pyproject.toml --all-extras \
+	  --group $(CHASSIS)/pyproject.toml:dev --overrides $(CHASSIS)/overrides.txt,$(CHASSIS)/dev.lock)
+	@$(COMPILE) --no-deps $(CHASSIS)/upstream/requirements.in $(LOCKS:%=-c %) -o $(CHASSIS)/upstream/requirements.lock
+
 bench: $(READY) ## run the studies of BENCHMARKS.md (30 minutes; --quick: 3 minutes; --all: all studies)
 	@$(BIN)/python -m benchmarks.suite $(ARGS)
 
@@ -81,7 +90,7 @@ wheel: $(READY) ## build the wheel and the source distribution of anyreplica int
 	@$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir $(DIST) $(CHASSIS)
 	@ls $(DIST)
 
-sbom: $(READY) ## write the bill of materials of requirements.lock (CycloneDX) to build/
+sbom: $(READY) ## write the bill of materials of a server (CycloneDX) to build/
 	@mkdir -p $(dir $(SBOM))
 	@$(BIN)/python $(CHASSIS)/sbom.py $(BIN)/uv $(SBOM)
 	@echo "Wrote $(SBOM)."

@@ -1,6 +1,6 @@
 """Write the bill of materials of a release (CycloneDX 1.5, JSON): make sbom.
 
-uv resolves the versions that `requirements.lock` pins, and adds how they depend on each other. uv also
+uv resolves the versions that `locks/server.lock` pins, and adds how they depend on each other. uv also
 lists the files of each component, and the bill keeps only the files whose hashes are in the lock. A component without
 such a file is an error, and so is a pin without a component.
 """
@@ -31,7 +31,7 @@ def exported(uv: str) -> dict[str, Any]:
 def pinned() -> dict[str, set[str]]:
     """Return the SHA-256 hashes of each `name==version` in the lock."""
     pins: dict[str, set[str]] = {}
-    for line in (ROOT / "requirements.lock").read_text().splitlines():
+    for line in (ROOT / "locks" / "server.lock").read_text().splitlines():
         if found := re.match(r"([\w.-]+)(?:\[.*\])?==(\S+)", line):
             hashes = pins.setdefault(f"{found[1]}=={found[2]}", set())
         elif found := re.match(r" +--hash=sha256:(\w+)", line):
@@ -52,7 +52,7 @@ def completed(bill: dict[str, Any]) -> dict[str, Any]:
             if any(each["content"] in hashes for each in file["hashes"])
         ]
         if not component["externalReferences"]:
-            raise SystemExit(f"{component['name']} {component['version']}: requirements.lock has no hash of its files.")
+            raise SystemExit(f"{component['name']} {component['version']}: locks/server.lock has no hash of its files.")
     if pins:
         raise SystemExit(f"Not in the bill of materials: {', '.join(pins)}.")
     subject = bill["metadata"]["component"]

@@ -11,7 +11,7 @@ from pathlib import Path
 FOLDER = Path(__file__).parent
 LOCK = FOLDER / "requirements.lock"
 """Packages that the tests import, in addition to the packages of the development environment."""
-DEV_LOCK = FOLDER.parent / "requirements-dev.lock"
+SERVER_LOCK = FOLDER.parents[2] / "locks" / "server.lock"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "anyreplica" / "upstream"
 
 
@@ -48,9 +48,9 @@ def extra_packages() -> Path:
 
 def _locked(package: str) -> str:
     """Return the lines of a package in the lock, which have its version and its hashes."""
-    found = re.search(rf"^{package}==\S+( \\\n    --hash=\S+)+\n", DEV_LOCK.read_text(), re.MULTILINE)
+    found = re.search(rf"^{package}==\S+( \\\n    --hash=\S+)+\n", SERVER_LOCK.read_text(), re.MULTILINE)
     if found is None or not found[0].startswith(f"{package}=={version(package)} "):
-        raise RuntimeError(f"{package} {version(package)} is installed; {DEV_LOCK.name} has another version")
+        raise RuntimeError(f"{package} {version(package)} is installed; {SERVER_LOCK.name} has another version")
     return found[0]
 
 

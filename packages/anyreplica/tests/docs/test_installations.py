@@ -117,7 +117,7 @@ def test_an_installation_by_an_unknown_name_is_found(text: str, names: list[str]
         "pip install ./anyreplica/packages/anyreplica\n",
         'pip install "anyreplica @ git+https://git.example.com/anyreplica#subdirectory=packages/anyreplica"',
         "pip install dist/anyreplica-0.2.0-py3-none-any.whl",
-        "pip install --no-deps --require-hashes -r requirements.lock",
+        "pip install --no-deps --require-hashes -r locks/server.lock",
         "pip install {package} $NAME <name>",
         "pip install granian",
         "pipx run copier copy anyreplica ../my-server",

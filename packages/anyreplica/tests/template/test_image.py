@@ -57,7 +57,7 @@ def test_a_server_without_jobs_gets_an_image(tmp_path: Path) -> None:
     """An image can be built for a server without jobs, for example after a user has deleted the samples."""
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for name in listed.splitlines():
-        needed = name.startswith(("server/", "packages/anyreplica/", "requirements")) and "/tests/" not in name
+        needed = name.startswith(("server/", "packages/anyreplica/", "locks/")) and "/tests/" not in name
         sample = re.fullmatch(r"server/(tools|resources|prompts|jobs)/[a-z].*", name)
         if needed and not sample and (ROOT / name).is_file():
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -148,7 +148,7 @@ def test_the_image_has_no_leftovers(image: str) -> None:
     The server cannot change any of its own files, and no file is privileged.
     """
     found = json.loads(docker("run", "--rm", image, "python", "-c", WHAT_IS_IN_IT))
-    locked = re.findall(r"^([\w.-]+)(?:\[.*\])?==", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
+    locked = re.findall(r"^([\w.-]+)(?:\[.*\])?==", (ROOT / "locks" / "server.lock").read_text(), re.MULTILINE)
     known = {*map(canonicalize_name, locked), "anyreplica"}
     assert {canonicalize_name(name) for name in found.pop("distributions")} <= known
     assert found == {"writable": [], "privileged": [], "app": ["examples", "probe.py", "server"], "left over": []}

@@ -109,10 +109,12 @@ def test_make_up_refuses_an_old_python(tmp_path: Path) -> None:
     assert not (tmp_path / "venv").exists()
 
 
-LOCKS = ["requirements.lock", "requirements-dev.lock", "requirements-traces.lock", "requirements-examples.lock"]
+LATER = ["locks/traces.lock", "locks/examples.lock", "locks/dev.lock", "packages/anyreplica/dev.lock"]
+"""Locks that make installs after `locks/server.lock`."""
+LOCKS = ["locks/server.lock", *LATER, "locks/build.lock", "packages/anyreplica/upstream/requirements.lock"]
 
 
-@pytest.mark.parametrize("lock", [*LOCKS, "requirements-build.lock", "packages/anyreplica/upstream/requirements.lock"])
+@pytest.mark.parametrize("lock", LOCKS)
 def test_locks_hold_versions_and_hashes_only(lock: str) -> None:
     """A lock file has only pinned versions with hashes, and no address of a registry."""
     for line in (ROOT / lock).read_text().splitlines():
@@ -121,17 +123,15 @@ def test_locks_hold_versions_and_hashes_only(lock: str) -> None:
         ), line
 
 
-def test_the_image_and_the_tests_have_the_same_versions() -> None:
-    """The locks of the tests, traces and examples include requirements.lock, and no package has two versions."""
+def test_locks_repeat_no_package_and_have_the_same_versions() -> None:
+    """No lock repeats a package of locks/server.lock for the same platforms, and no package has two versions."""
 
-    def pins(lock: str) -> set[tuple[str, str]]:
-        return set(re.findall(r"^([a-z0-9._-]+)(?:\[.+\])?==(\S+)", (ROOT / lock).read_text(), re.MULTILINE))
+    def pins(lock: str) -> set[tuple[str, str, str]]:
+        return set(re.findall(r"^([a-z0-9._-]+)(?:\[.+\])?==(\S+)(.*)", (ROOT / lock).read_text(), re.MULTILINE))
 
-    own = [f"packages/anyreplica/{lock}" for lock in ("requirements-dev.lock", "upstream/requirements.lock")]
-    locks = {lock: pins(lock) for lock in (*LOCKS, "requirements-build.lock", *own)}
-    for lock in LOCKS:
-        assert locks["requirements.lock"] <= locks[lock], lock
-    every = set[tuple[str, str]]().union(*locks.values())
+    for lock in LATER:
+        assert not pins("locks/server.lock") & pins(lock), lock
+    every = {(name, version) for lock in LOCKS for name, version, _ in pins(lock)}
     assert len({name for name, _ in every}) == len(every)
 
 

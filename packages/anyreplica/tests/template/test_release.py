@@ -43,7 +43,7 @@ def test_the_licenses_are_equal() -> None:
 @pytest.mark.servers
 @made_by_make
 def test_the_bill_of_materials_has_what_the_lock_pins(tmp_path: Path) -> None:
-    """Each component has the version and a hash of requirements.lock, and the package is the subject."""
+    """Each component has the version and a hash of locks/server.lock, and the package is the subject."""
     file = tmp_path / "new" / "sbom.json"
     done = make("sbom", *HERE, f"SBOM={file}")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -51,7 +51,7 @@ def test_the_bill_of_materials_has_what_the_lock_pins(tmp_path: Path) -> None:
     assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.5")
     subject = bill["metadata"]["component"]
     assert (subject["name"], subject["version"]) == ("anyreplica", "0.2.0")
-    lock = (ROOT / "requirements.lock").read_text()
+    lock = (ROOT / "locks" / "server.lock").read_text()
     pins = set(re.findall(r"^([\w.-]+)(?:\[.*\])?==(\S+)", lock, re.MULTILINE))
     assert {(component["name"], component["version"]) for component in bill["components"]} == pins
     for component in bill["components"]:

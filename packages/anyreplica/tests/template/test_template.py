@@ -208,7 +208,8 @@ def test_a_project_works_and_takes_an_update(template: Path, tmp_path: Path) -> 
 
 def pins(folder: Path) -> dict[str, str]:
     """Return the pinned versions by name."""
-    return dict(re.findall(r"^(\S+)==(\S+)", (folder / "requirements-dev.lock").read_text(), re.MULTILINE))
+    locks = "".join(lock.read_text() for lock in (folder / "locks").glob("*.lock"))
+    return dict(re.findall(r"^(\S+)==(\S+)", locks, re.MULTILINE))
 
 
 def test_anyreplica_as_a_requirement(template: Path, tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def audit(url: str) -> Any:
 def test_every_locked_package_is_checked(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The check asks about every locked package. If one has a vulnerability, the check names it and exits with 1."""
     locked = set(
-        re.findall(r"^([A-Za-z0-9_.-]+)(?:\[.*?\])?==", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
+        re.findall(r"^([A-Za-z0-9_.-]+)(?:\[.*?\])?==", (ROOT / "locks" / "server.lock").read_text(), re.MULTILINE)
     )
     done = audit(database)
     assert (done.returncode, done.stderr) == (0, "")

@@ -32,7 +32,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     python = folder / "venv" / "bin" / "python"
     pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     subprocess.run(
-        [*pip, "--no-deps", "--require-hashes", "-r", str(ROOT / "requirements.lock")], check=True, timeout=400
+        [*pip, "--no-deps", "--require-hashes", "-r", str(ROOT / "locks" / "server.lock")], check=True, timeout=400
     )
     subprocess.run([*pip, "--no-deps", str(wheel)], check=True, timeout=60)
     subprocess.run([str(python), "-m", "pip", "check"], check=True, timeout=60)
@@ -126,7 +126,7 @@ def test_an_installer_refuses_a_conflict(installed: Path, tmp_path: Path) -> Non
 
 def _versions(folder: Path) -> Path:
     """Write the versions of the lock, without hashes, as constraints."""
-    lines = re.findall(r"^([\w.-]+)(?:\[.*?\])?(==\S+)", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
+    lines = re.findall(r"^([\w.-]+)(?:\[.*?\])?(==\S+)", (ROOT / "locks" / "server.lock").read_text(), re.MULTILINE)
     (folder / "versions.txt").write_text("\n".join(map("".join, lines)))
     return folder / "versions.txt"
 
