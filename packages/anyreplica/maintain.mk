@@ -49,11 +49,13 @@ test-versions: $(READY) ## run a part of the tests with the oldest and the newes
 test-attacks: $(READY) ## run the long attack tests: 5 minutes of random input, 200,000 failing calls (15 minutes)
 	@ATTACK_SECONDS=300 ENDURANCE_CALLS=200000 $(BIN)/python -m pytest $(CHASSIS)/tests/attacks -rP $(ARGS)
 
-docs: reference ## build the documentation site in build/site (fails on a broken link)
-	@$(BIN)/zensical build --strict
+docs: reference ## build the documentation site in docs/build/site (fails on a broken link)
+	@$(BIN)/zensical build --strict --config-file docs/zensical.toml
 
+# Zensical's cache is beside its configuration, in the folder that it watches. There, each build would start the next one.
 docs-serve: reference ## show the documentation site on http://localhost:8001, and rebuild it when a page changes
-	@$(BIN)/zensical serve --dev-addr localhost:8001
+	@rm -rf docs/.cache && mkdir -p build/docs-cache && ln -s ../build/docs-cache docs/.cache
+	@$(BIN)/zensical serve --config-file docs/zensical.toml --dev-addr localhost:8001
 
 reference: $(READY) ## write the pages of docs/reference that come from the code
 	@PYTHONPATH=$(CHASSIS) $(BIN)/python -m reference
