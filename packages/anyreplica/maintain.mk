@@ -65,19 +65,19 @@ lint::
 	@PYTHONPATH=. $(BIN)/lint-imports --config $(CHASSIS)/pyproject.toml
 
 bench: $(READY) ## run the studies of BENCHMARKS.md (30 minutes; --quick: 3 minutes; --all: all studies)
-	@$(BIN)/python -m benchmarks.suite $(ARGS)
+	@PYTHONPATH=$(CHASSIS) $(BIN)/python -m benchmarks.suite $(ARGS)
 
 bench-exchange: $(READY) ## measure the cost of a call, compared with a bare ASGI app (10 minutes)
-	@$(BIN)/python -m benchmarks.exchange $(ARGS)
+	@PYTHONPATH=$(CHASSIS) $(BIN)/python -m benchmarks.exchange $(ARGS)
 
 bench-instructions: $(READY) ## count the instructions of a call, and compare them with the recorded ones (2 minutes; needs valgrind and gcc)
-	@$(BIN)/python -m benchmarks.instructions --check $(ARGS)
+	@PYTHONPATH=$(CHASSIS) $(BIN)/python -m benchmarks.instructions --check $(ARGS)
 
 bench-generators: $(READY) ## compare the load test with wrk (4 minutes)
-	@$(BIN)/python -m benchmarks.generators $(ARGS)
+	@PYTHONPATH=$(CHASSIS) $(BIN)/python -m benchmarks.generators $(ARGS)
 
 bench-jobs: $(READY) ## measure jobs with Redis, two replicas and two workers (2 minutes; needs redis-server)
-	@$(BIN)/python -m benchmarks.jobs $(ARGS)
+	@PYTHONPATH=$(CHASSIS) $(BIN)/python -m benchmarks.jobs $(ARGS)
 
 wheel: $(READY) ## build the wheel and the source distribution of anyreplica into dist/
 	@$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir $(DIST) $(CHASSIS)
