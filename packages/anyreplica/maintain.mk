@@ -64,7 +64,7 @@ lint::
 	@cd $(CHASSIS) && $(CURDIR)/$(BIN)/mypy
 	@PYTHONPATH=. $(BIN)/lint-imports --config $(CHASSIS)/pyproject.toml
 
-bench: $(READY) ## run the studies of BENCHMARKS.md (30 minutes; --quick: 3 minutes; --all: all studies)
+bench: $(READY) ## run the studies of docs/explanation/benchmarks.md (30 minutes; --quick: 3 minutes; --all: all studies)
 	@PYTHONPATH=$(CHASSIS) $(BIN)/python -m benchmarks.suite $(ARGS)
 
 bench-exchange: $(READY) ## measure the cost of a call, compared with a bare ASGI app (10 minutes)

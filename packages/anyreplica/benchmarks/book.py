@@ -1,4 +1,4 @@
-"""BENCHMARKS.md: the text of `book.md` with the tables and machine lines of `benchmarks/figures/`.
+"""docs/explanation/benchmarks.md: the text of `book.md` with the tables and machine lines of `benchmarks/figures/`.
 
 A line `{{ table STUDY TABLE }}` stands for a table, a line `{{ machine STUDY }}` for date, machine and versions, and
 the line `{{ record instructions }}` for the figures of `benchmarks.instructions`.
@@ -18,7 +18,7 @@ from benchmarks.tables import markdown
 
 FIGURES = Path(__file__).parent / "figures"
 TEXT = Path(__file__).parent / "book.md"
-BOOK = ROOT / "BENCHMARKS.md"
+BOOK = ROOT / "docs" / "explanation" / "benchmarks.md"
 STUDIES = (
     "exchange",
     "peers",
@@ -67,6 +67,10 @@ def _section(name: str, text: str) -> str:
     return f"<!-- --8<-- [start:{name}] -->\n{text}\n<!-- --8<-- [end:{name}] -->"
 
 
+def _name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
 def _machine(found: Study) -> str:
     rounds = "1 round" if found.rounds == 1 else f"{found.rounds} rounds"
     rough = "; a quick run with rough figures" if found.quick else ""
@@ -78,15 +82,15 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.book",
-        description="Write BENCHMARKS.md: the text of benchmarks/book.md with the figures of benchmarks/figures.",
+        description=f"Write {_name(BOOK)}: the text of {_name(TEXT)} with the figures of {_name(FIGURES)}.",
         epilog=f"Exit codes: 0 written, or up to date; {EXIT_STALE} not up to date, with --check. "
-        "python -m benchmarks.suite --all --into benchmarks/figures measures all figures.",
+        f'make bench ARGS="--all --into {_name(FIGURES)}" measures all figures.',
     )
     parser.add_argument("--check", action="store_true", help="write nothing; check whether the page is up to date")
     given = parser.parse_args(arguments)
     text = book()
     if given.check and not (BOOK.exists() and BOOK.read_text() == text):
-        sys.stderr.write("BENCHMARKS.md is not up to date; python -m benchmarks.book writes it\n")
+        sys.stderr.write(f"{_name(BOOK)} is not up to date; python -m benchmarks.book writes it\n")
         return EXIT_STALE
     if not given.check:
         BOOK.write_text(text)
