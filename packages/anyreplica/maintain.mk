@@ -53,11 +53,13 @@ test-versions: $(READY) ## run a part of the tests with the oldest and the newes
 test-attacks: $(READY) ## run the long attack tests: 5 minutes of random input, 200,000 failing calls (15 minutes)
 	@ATTACK_SECONDS=300 ENDURANCE_CALLS=200000 $(BIN)/python -m pytest $(CHASSIS)/tests/attacks -rP $(ARGS)
 
-docs: reference ## build the documentation site in build/site (fails on a broken link)
-	@$(BIN)/zensical build --strict
+docs: reference ## build the documentation site in docs/build/site (fails on a broken link)
+	@$(BIN)/zensical build --strict --config-file docs/zensical.toml
 
+# Zensical's cache is beside its configuration, in the folder that it watches. There, each build would start the next one.
 docs-serve: reference ## show the documentation site on http://localhost:8001, and rebuild it when a page changes
-	@$(BIN)/zensical serve --dev-addr localhost:8001
+	@rm -rf docs/.cache && mkdir -p build/docs-cache && ln -s ../build/docs-cache docs/.cache
+	@$(BIN)/zensical serve --config-file docs/zensical.toml --dev-addr localhost:8001
 
 reference: $(READY) ## write the pages of docs/reference that come from the code
 	@PYTHONPATH=$(CHASSIS) $(BIN)/python -m reference
@@ -71,20 +73,20 @@ locks::
 	  --group $(CHASSIS)/pyproject.toml:dev --overrides $(CHASSIS)/overrides.txt,$(CHASSIS)/dev.lock)
 	@$(COMPILE) --no-deps $(CHASSIS)/upstream/requirements.in $(LOCKS:%=-c %) -o $(CHASSIS)/upstream/requirements.lock
 
-bench: $(READY) ## run the studies of BENCHMARKS.md (30 minutes; --quick: 3 minutes; --all: all studies)
-	@$(BIN)/python -m benchmarks.suite $(ARGS)
+bench: $(READY) ## run the studies of docs/explanation/benchmarks.md (30 minutes; --quick: 3 minutes; --all: all studies)
+	@PYTHONPATH=$(CHASSIS) $(BIN)/python -m benchmarks.suite $(ARGS)
 
 bench-exchange: $(READY) ## measure the cost of a call, compared with a bare ASGI app (10 minutes)
-	@$(BIN)/python -m benchmarks.exchange $(ARGS)
+	@PYTHONPATH=$(CHASSIS) $(BIN)/python -m benchmarks.exchange $(ARGS)
 
 bench-instructions: $(READY) ## count the instructions of a call, and compare them with the recorded ones (2 minutes; needs valgrind and gcc)
-	@$(BIN)/python -m benchmarks.instructions --check $(ARGS)
+	@PYTHONPATH=$(CHASSIS) $(BIN)/python -m benchmarks.instructions --check $(ARGS)
 
 bench-generators: $(READY) ## compare the load test with wrk (4 minutes)
-	@$(BIN)/python -m benchmarks.generators $(ARGS)
+	@PYTHONPATH=$(CHASSIS) $(BIN)/python -m benchmarks.generators $(ARGS)
 
 bench-jobs: $(READY) ## measure jobs with Redis, two replicas and two workers (2 minutes; needs redis-server)
-	@$(BIN)/python -m benchmarks.jobs $(ARGS)
+	@PYTHONPATH=$(CHASSIS) $(BIN)/python -m benchmarks.jobs $(ARGS)
 
 wheel: $(READY) ## build the wheel and the source distribution of anyreplica into dist/
 	@$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir $(DIST) $(CHASSIS)

@@ -1,4 +1,4 @@
-"""The claims of BENCHMARKS.md, compared with the figures in `benchmarks/figures/`.
+"""The claims of docs/explanation/benchmarks.md, compared with the figures in `benchmarks/figures/`.
 
 The floor is the barest ASGI app that gives the same answer.
 """
@@ -11,7 +11,7 @@ from conftest import ROOT
 
 
 def _claimed(sentence: str) -> None:
-    """Check that BENCHMARKS.md has the sentence that a test compares."""
+    """Check that the page has the sentence that a test compares."""
     assert sentence in TEXT.read_text()
 
 

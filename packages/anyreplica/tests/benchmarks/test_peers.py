@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import ROOT
+from conftest import PACKAGE
 from tests.benchmarks.measuring import measured, medians
 
 pytestmark = pytest.mark.alone
@@ -39,7 +39,7 @@ def test_it_runs(tmp_path: Path) -> None:
 
 def test_locks_name_no_registry() -> None:
     """The lock files name no registry, so any registry can serve the packages. Each package has a checksum."""
-    peers = ROOT / "benchmarks" / "peers"
+    peers = PACKAGE / "benchmarks" / "peers"
     packages = json.loads((peers / "typescript" / "package-lock.json").read_text())["packages"]
     assert all(("integrity" in package and "resolved" not in package) for name, package in packages.items() if name)
     lock = (peers / "rust" / "Cargo.lock").read_text()

@@ -1,4 +1,4 @@
-"""Tests of README, and of the pages about architecture and security: the files and tests that they name exist."""
+"""Tests of README, the pages in .github, and the pages about architecture and security: what they name exists."""
 
 import re
 
@@ -24,6 +24,16 @@ def test_every_file_that_it_links_to_exists() -> None:
     assert len(links) > 20
     for target in links:
         assert (ROOT / target).exists(), target
+
+
+@pytest.mark.parametrize("name", ["CONTRIBUTING.md", "SECURITY.md"])
+def test_every_file_that_a_page_for_github_links_to_exists(name: str) -> None:
+    """Each relative link of a page in .github leads to a file of the repository."""
+    page = ROOT / ".github" / name
+    links = re.findall(r"\]\((?!https?:|#)([^)]+)\)", page.read_text())
+    assert links
+    for target in links:
+        assert (page.parent / target).exists(), target
 
 
 def test_every_path_of_the_layout_exists() -> None:

@@ -15,13 +15,14 @@ from conftest import PACKAGE, ROOT, environment
 pytestmark = pytest.mark.system
 
 DOCS = ROOT / "docs"
+CONFIGURATION = DOCS / "zensical.toml"
 
 
 @pytest.mark.servers
 def test_the_site_is_built_without_a_warning() -> None:
-    """Every link of a page leads to a page and an anchor that exist."""
+    """Every link of a page leads to a page and an anchor that exist. The site does not have its configuration."""
     built = subprocess.run(
-        [sys.executable, "-m", "zensical", "build", "--strict"],
+        [sys.executable, "-m", "zensical", "build", "--strict", "--config-file", str(CONFIGURATION)],
         cwd=ROOT,
         env=environment(NO_COLOR="1"),
         capture_output=True,
@@ -30,6 +31,9 @@ def test_the_site_is_built_without_a_warning() -> None:
         timeout=100,
     )
     assert built.returncode == 0, built.stdout + built.stderr
+    site = DOCS / "build" / "site"
+    assert (site / "index.html").exists()
+    assert not (site / CONFIGURATION.name).exists()
 
 
 def test_every_page_is_in_the_navigation() -> None:
@@ -41,7 +45,7 @@ def test_every_page_is_in_the_navigation() -> None:
         for each in entry if isinstance(entry, list) else entry.values() if isinstance(entry, dict) else ():
             yield from pages(each)
 
-    named = list(pages(tomllib.loads((ROOT / "zensical.toml").read_text())["project"]["nav"]))
+    named = list(pages(tomllib.loads(CONFIGURATION.read_text())["project"]["nav"]))
     assert sorted(named) == sorted(str(file.relative_to(DOCS)) for file in DOCS.rglob("*.md"))
 
 

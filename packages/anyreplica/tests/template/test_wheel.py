@@ -147,7 +147,10 @@ def test_types_are_there(installed: Path) -> None:
 
 
 def test_both_distributions_have_the_license(installed: Path) -> None:
-    """The wheel and the source distribution have the license, and their metadata names it."""
+    """The wheel and the source distribution have the license, and their metadata names it.
+
+    The source distribution has nothing that only maintainers use.
+    """
     folder = installed.parent.parent
     (wheel,) = folder.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
@@ -158,3 +161,5 @@ def test_both_distributions_have_the_license(installed: Path) -> None:
     (source,) = folder.glob("*.tar.gz")
     with tarfile.open(source) as archive:
         assert "anyreplica-0.2.0/LICENSE" in archive.getnames()
+        entries = {name.split("/")[1] for name in archive.getnames()}
+    assert entries == {".gitignore", "LICENSE", "PKG-INFO", "README.md", "pyproject.toml", "src"}

@@ -1,1 +1,0 @@
-"""Studies: each measures one claim about this project with real processes."""
