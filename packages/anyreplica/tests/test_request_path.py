@@ -10,7 +10,7 @@ from conftest import ROOT, environment, free_port
 pytestmark = pytest.mark.servers
 
 
-_MAX_MODULES = 20 if sys.version_info >= (3, 12) else 21
+_MAX_MODULES = 18 if sys.version_info >= (3, 12) else 19
 """Maximum number of modules of this project that one call uses.
 
 Before Python 3.12, a task never runs at once, so each call waits for its tool, in one more module.

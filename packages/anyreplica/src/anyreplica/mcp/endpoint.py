@@ -98,10 +98,7 @@ class McpEndpoint:
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Answer a request."""
-        method = scope["method"]
-        if method == "POST":
-            return self._answer(scope, receive, send)
-        return self._without_body(scope, receive, send)
+        return (self._answer if scope["method"] == "POST" else self._without_body)(scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         call = None

@@ -42,7 +42,8 @@ class WriteBatch:
     def start(self, work: Callable[[], None]) -> None:
         """Queue a piece of work. It runs after the event loop has read from all connections."""
         self._waiting.append(work)
-        self._be_due()
+        if not self._due:
+            self._be_due()
 
     def write(self, transport: asyncio.Transport, reply: bytes) -> None:
         """Write a reply together with the others of this turn, or at once if no work of the queue runs.
@@ -63,9 +64,8 @@ class WriteBatch:
                 transport.write(reply)
 
     def _be_due(self) -> None:
-        if not self._due:
-            self._due = True
-            self._loop.call_soon(self._run, context=self._context)
+        self._due = True
+        self._loop.call_soon(self._run, context=self._context)
 
     def _run(self) -> None:
         late = time.perf_counter() + _SECONDS
@@ -161,12 +161,6 @@ class Cycle(RequestResponseCycle):
         self.body = bytearray()
         self.more_body = True
         self.response_started = self.response_complete = self._asked = False
-
-    def take_whole(self, body: bytes) -> None:
-        """Take the whole body of the request."""
-        self.body += body
-        self.more_body = False
-        self.message_event.set()
 
     def abandon(self) -> None:
         """Signal to the app that the client has disconnected. The server discards the rest of the response."""

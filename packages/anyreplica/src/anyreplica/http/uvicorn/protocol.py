@@ -333,7 +333,7 @@ class HttpProtocol(asyncio.Protocol):
             self._go_on_later()
         elif self.reader.discarding:  # the data after the request was not valid HTTP
             self.linger()
-        else:
+        elif self.flow.read_paused:
             self.flow.resume_reading()
 
     def refuse(self, status: str, text: str, *headers: str) -> None:

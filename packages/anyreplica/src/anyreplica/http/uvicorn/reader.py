@@ -160,10 +160,13 @@ class Reader:
             self._parse(data)
 
     def repeated(self, data: bytes) -> Cycle | None:
-        """Return the request in `data` if it is whole, is the next one, and has a known head. Otherwise return None."""
+        """Return the request in `data` if it is whole, is the next one, and has a known head. Otherwise return None.
+
+        The connection must have no request that waits or that the app answers, and so none whose body still comes.
+        """
         end = data.find(_END) + len(_END)
         known = self._known.get(data[:end])
-        if known is None or known.size != len(data) or self._is_amid():
+        if known is None or known.size != len(data) or self._in_head or self.unparsed:
             return None
         scope = self._scope | known.scope
         scope["headers"] = known.scope["headers"].copy()
@@ -171,12 +174,10 @@ class Reader:
         record = scope[RECORD] = RequestRecord(known.facts.headers)
         record.facts = known.facts
         cycle = self.latest = Cycle(self._connection, scope, keep_alive=True, expects_100=False)
-        cycle.take_whole(data[end:])
+        cycle.body += data[end:]
+        cycle.more_body = False
+        cycle.message_event.set()
         return cycle
-
-    def _is_amid(self) -> bool:
-        """Return whether a request has begun and is not complete, or received data is not parsed yet."""
-        return self._in_head or bool(self.unparsed) or self._body_comes()
 
     def _learn(self, data: bytes, cycle: Cycle) -> None:
         """Remember the head of a request, if `data` is the whole request and the connection goes on after it."""
@@ -208,7 +209,8 @@ class Reader:
         return self.latest is not None and self.latest.more_body
 
     def _parse(self, data: bytes) -> None:
-        learns, before = self._may_learn and not self._is_amid(), self.latest
+        learns = self._may_learn and not (self._in_head or self.unparsed or self._body_comes())
+        before = self.latest
         try:
             try:
                 self._parser.feed_data(data)
