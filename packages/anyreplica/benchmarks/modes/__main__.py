@@ -43,7 +43,7 @@ _COLUMNS = [
 
 @dataclass(frozen=True)
 class Case:
-    """A kind of replicas, and the way in which the proxy chooses a replica."""
+    """A kind of replicas, and the way in which the proxy chooses a replica. FastMCP's own server has the sessions."""
 
     name: str
     title: str
@@ -53,8 +53,8 @@ class Case:
 
 
 CASES = (
-    Case("sessions", "sessions, no affinity", sessions=True),
-    Case("affinity", "sessions, affinity", sessions=True, affinity=True),
+    Case("sessions", "FastMCP with sessions, no affinity", sessions=True),
+    Case("affinity", "FastMCP with sessions, affinity", sessions=True, affinity=True),
     Case("stateless", "stateless, handshake protocol"),
     Case("stateless-2026", "stateless, 2026-07-28", family=Family.MODERN),
 )
@@ -71,7 +71,8 @@ def _measure(run: Run) -> list[Table]:
 def _round(run: Run, case: Case) -> Mapping[str, float]:
     """Measure one case: calls as fast as possible, an update, and a kill."""
     server, load = run.machine.server_core, run.machine.load_core
-    fleet = Fleet(server, run.folder, {"STATELESS_HTTP": "false"} if case.sessions else {})
+    module = ("benchmarks.peers.stock", "sessions") if case.sessions else ("server",)
+    fleet = Fleet(server, run.folder, *module)
     with fleet.running(), Proxy(fleet.ports, load, run.folder) as proxy:
         proxy.wait_ready()
         port = proxy.affinity if case.affinity else proxy.port

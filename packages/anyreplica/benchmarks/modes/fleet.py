@@ -1,7 +1,7 @@
 """Three replicas that can be killed and replaced."""
 
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -13,9 +13,15 @@ DRAIN_SECONDS = 0.75
 
 
 class Fleet:
-    """Replicas that share a core. A new replica gets the port of the replica that it replaces."""
+    """Replicas that share a core. A new replica gets the port of the replica that it replaces.
 
-    def __init__(self, core: int, folder: Path, settings: Mapping[str, str]) -> None:
+    Args:
+        core: the core.
+        folder: folder for the output of the replicas.
+        module: the module that serves, and its arguments.
+    """
+
+    def __init__(self, core: int, folder: Path, *module: str) -> None:
         self.ports = [free_port() for _ in range(REPLICAS)]
         self._core = core
         self._folder = folder
@@ -24,8 +30,8 @@ class Fleet:
             "MCP_REPLICAS": str(REPLICAS),
             "REQUEST_STATE_KEYS": secrets.token_hex(32),
             "DRAIN_SECONDS": str(DRAIN_SECONDS),
-            **settings,
         }
+        self._module = module
         self._replicas: list[Process] = []
 
     @contextmanager
@@ -60,4 +66,4 @@ class Fleet:
 
     def _start(self, number: int, core: int | None) -> Process:
         settings = {**self._settings, "REPLICA_NAME": f"replica-{number}", "MCP_PORT": str(self.ports[number])}
-        return Process("server", core=core, folder=self._folder, **settings)
+        return Process(*self._module, core=core, folder=self._folder, **settings)
