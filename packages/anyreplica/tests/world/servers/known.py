@@ -23,7 +23,7 @@ class Difference:
 
 DIFFERENCES = (
     Difference(
-        "initialize > serverInfo > name",
+        r"(initialize > |.* > _meta > io\.modelcontextprotocol/)serverInfo > name",
         "^FastMCP(Proxy)?-[0-9a-f]{4}$",
         "",
         "FastMCP gives a server without a name a random one. Replicas need the same name, so they take the name of the "
