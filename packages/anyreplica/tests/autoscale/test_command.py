@@ -22,6 +22,7 @@ def is_ready(url: str) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_a_busy_replica_gets_others(start_server: StartServer, tmp_path: Path) -> None:
     """The command reads a real replica, adds replicas, shows its metrics, and ends when it is told to."""
     settings = {"MCP_COMPONENTS": "tests.packs.waiting", "MAX_IN_FLIGHT": "4", "METRICS_TOKEN": TOKEN}

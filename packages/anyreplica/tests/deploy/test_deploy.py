@@ -30,6 +30,7 @@ def test_changes_are_printed_before_the_deployment(swarm: Swarm) -> None:
     assert told.index("Changes:") < told.index("Deploying")
 
 
+@pytest.mark.slow
 def test_the_number_of_replicas_is_kept(swarm: Swarm) -> None:
     """`make deploy` keeps the numbers of replicas and workers unless a variable sets another number.
 
@@ -73,6 +74,7 @@ def test_overlays_are_kept(swarm: Swarm) -> None:
     assert swarm.state["services"].keys() == {"mcp-swarm_mcp"}
 
 
+@pytest.mark.slow
 def test_protection_is_not_dropped_by_mistake(swarm: Swarm) -> None:
     """`make deploy` refuses to drop a protecting setting, and prints the command that would do it."""
     swarm.deploy(OVERLAYS=KEYS)
@@ -103,6 +105,7 @@ def test_a_protecting_setting_may_be_a_secret(name: str) -> None:
         assert difference.dropped(running([f"{name}={off}"], []), {}) == []
 
 
+@pytest.mark.slow
 def test_secrets_are_made_once(swarm: Swarm) -> None:
     """`make deploy` makes the secrets of the overlays once, whatever spelling of the path is used."""
     swarm.deploy(OVERLAYS=EDGE)
@@ -118,6 +121,7 @@ def test_secrets_are_made_once(swarm: Swarm) -> None:
     assert swarm.state["secrets"] == made
 
 
+@pytest.mark.slow
 def test_configs_are_named_by_their_content(swarm: Swarm) -> None:
     """The same files have the same number in the names of their configs."""
     swarm.deploy(OVERLAYS="deploy/observability.yml")
@@ -127,6 +131,7 @@ def test_configs_are_named_by_their_content(swarm: Swarm) -> None:
     assert swarm.state["deployed"]["OBSERVABILITY_CFG"] == number
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("service", ["mcp", "worker"])
 def test_make_deploy_fails_after_a_rollback(swarm: Swarm, service: str) -> None:
     """`make deploy` fails if Swarm rolls back the update of a service.

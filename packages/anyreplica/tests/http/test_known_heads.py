@@ -39,6 +39,11 @@ ODD = (
 )
 
 
+SETTINGS = Settings()
+CONFIG = uvicorn.Config(app, log_config=None)
+CONFIG.load()
+
+
 class Wire:
     """A transport and an event loop that do nothing, except that they remember what is written."""
 
@@ -65,11 +70,9 @@ class Connection:
     """One connection, whose requests are complete as soon as they have arrived."""
 
     def __init__(self, connections: Connections) -> None:
-        config = uvicorn.Config(app, log_config=None)
-        config.load()
         self.wire = Wire()
         state, loop, transport = {KEY: connections}, cast("Any", self.wire), cast("Any", self.wire)
-        self.protocol = HttpProtocol(config=config, server_state=ServerState(), app_state=state, _loop=loop)
+        self.protocol = HttpProtocol(config=CONFIG, server_state=ServerState(), app_state=state, _loop=loop)
         self.protocol.connection_made(transport)
         self.cycles: list[Cycle] = []
 
@@ -144,7 +147,7 @@ def test_a_known_head_gives_what_the_parser_gives(pieces: list[bytes]) -> None:
     """The differential test: the same data with and without remembered heads, on a new connection and on an old one."""
     results = []
     for remembers in (True, False):
-        connections = Connections(Settings())
+        connections = Connections(SETTINGS)
         connections.known_heads = {} if remembers else Forgetful()
         first, second = Connection(connections), Connection(connections)
         for piece in pieces:
@@ -162,7 +165,7 @@ def post(body: bytes = b"{}", *lines: bytes) -> bytes:
 
 def test_the_second_request_needs_no_parser() -> None:
     """The head of the first request is remembered, also for other connections, and each request has its own scope."""
-    connections = Connections(Settings())
+    connections = Connections(SETTINGS)
     first, second = Connection(connections), Connection(connections)
     first.receive(post(b"{}"))
     assert len(connections.known_heads) == 1
@@ -191,14 +194,14 @@ def test_the_second_request_needs_no_parser() -> None:
 )
 def test_other_heads_are_not_remembered(data: bytes) -> None:
     """Only the head of a whole request in one piece, after which the connection goes on as before."""
-    connection = Connection(Connections(Settings()))
+    connection = Connection(Connections(SETTINGS))
     connection.receive(data)
     assert known_heads(connection) == {}
 
 
 def test_a_head_of_a_smuggled_length_is_parsed() -> None:
     """A known head with more data than its request has is the parser's work: the rest is a request of its own."""
-    connections = Connections(Settings())
+    connections = Connections(SETTINGS)
     connection = Connection(connections)
     connection.receive(post(b"{}"))
     connection.receive(post(b"{}") + post(b"[]"))
@@ -207,7 +210,7 @@ def test_a_head_of_a_smuggled_length_is_parsed() -> None:
 
 def test_no_client_displaces_the_heads_of_others() -> None:
     """A connection adds a few heads only, and a replica remembers a limited number."""
-    connections = Connections(Settings())
+    connections = Connections(SETTINGS)
     greedy = Connection(connections)
     for number in range(100):
         greedy.receive(post(b"{}", b"X-Number: %d" % number))
@@ -221,7 +224,7 @@ def test_no_client_displaces_the_heads_of_others() -> None:
 
 def test_a_head_is_accepted_for_one_address_of_the_server_only() -> None:
     """`Host` is checked on loopback addresses only, so a head that was accepted elsewhere is checked there again."""
-    connections = Connections(Settings())
+    connections = Connections(SETTINGS)
     connection = Connection(connections)
     check = HeadCheck((), ())
 

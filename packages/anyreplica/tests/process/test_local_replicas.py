@@ -33,6 +33,7 @@ def pids(server: Server) -> list[int]:
     return [replica for pid in forking for replica in children(pid)]
 
 
+@pytest.mark.slow
 def test_three_names_and_an_even_spread(local_url: str) -> None:
     """The kernel spreads new connections evenly by hash over three replicas.
 

@@ -108,6 +108,7 @@ def test_conversations_and_ends_of_sessions_wait_for_a_slow_redis(
         until(all_have_ended, "Redis answers fast again, and the other replica knows that all sessions have ended")
 
 
+@pytest.mark.slow
 def test_a_client_resumes_its_call_while_redis_is_slow(tmp_path: Path, slow: SlowProxy) -> None:
     """A client that lost its connection gets the question again at another replica, and then the result."""
     grace = {"SHUTDOWN_GRACE_SECONDS": "1"}

@@ -47,6 +47,7 @@ def test_a_large_run_in_two_processes(local_url: str, tmp_path: Path) -> None:
     assert "COMPARISON" in again.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "said"),
     [

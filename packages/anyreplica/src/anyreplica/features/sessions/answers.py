@@ -7,6 +7,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from cachetools import FIFOCache
+
 from anyreplica.shared.lost_redis import patiently, retry_for, translate_redis_errors
 from anyreplica.shared.notifier import Notifier, RedisNotifier
 
@@ -21,6 +23,8 @@ _LOOK_SECONDS = 5.0
 """Pause between two looks for an answer whose wake-up was lost."""
 _LATE_SECONDS = 600
 """Time after a call has stopped waiting, in seconds. In this time, an answer is `late`; afterwards, it is `unknown`."""
+_REMEMBERED = 10_000
+"""Maximum number of late requests, and of ended sessions, that a single replica without Redis remembers."""
 _SLACK_SECONDS = 60
 """Time for which a request stays in Redis after its time limit, and an answer after its arrival, in seconds. With
 HANDSHAKE_SESSIONS=full it stays longer, because another replica can take over the call."""
@@ -82,8 +86,8 @@ class LocalAnswers:
 
     def __init__(self) -> None:
         self._waiting: dict[str, _Waiting] = {}
-        self._late: dict[str, str] = {}
-        self._ended: dict[str, None] = {}
+        self._late: FIFOCache[str, str] = FIFOCache(_REMEMBERED)
+        self._ended: FIFOCache[str, None] = FIFOCache(_REMEMBERED)
 
     @asynccontextmanager
     async def waiting(
@@ -109,7 +113,7 @@ class LocalAnswers:
         finally:
             del self._waiting[identity]
             if waiting.answer is None:
-                _remember(self._late, identity, session)
+                self._late[identity] = session
 
     async def give(self, identity: str, session: str, answer: bytes, *, again: bool = False) -> Given:  # noqa: ARG002
         if session in self._ended:
@@ -127,7 +131,7 @@ class LocalAnswers:
         """Do nothing: a request and its answer end with their block."""
 
     async def end(self, session: str, seconds: float) -> None:  # noqa: ARG002
-        _remember(self._ended, session, None)
+        self._ended[session] = None
 
     async def has_ended(self, session: str) -> bool:
         return session in self._ended
@@ -284,13 +288,3 @@ def answers(redis: "Redis | None", prefix: str, notifier: Notifier, seconds: flo
         return LocalAnswers()
     assert isinstance(notifier, RedisNotifier)  # noqa: S101
     return RedisAnswers(redis, prefix, notifier, seconds)
-
-
-_REMEMBERED = 10_000
-
-
-def _remember(known: dict[str, str] | dict[str, None], name: str, value: object) -> None:
-    """Add an entry, and drop the oldest entry beyond the limit."""
-    known[name] = value  # type: ignore[assignment]
-    if len(known) > _REMEMBERED:
-        del known[next(iter(known))]
