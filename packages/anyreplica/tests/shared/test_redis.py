@@ -68,7 +68,8 @@ async def answers_again(client: Any) -> None:
 
 async def together(client: Any, count: int) -> list[object]:
     """Send some commands at the same time. Return their results and errors."""
-    return await asyncio.gather(*(client.incr("count") for _ in range(count)), return_exceptions=True)
+    results: list[object] = await asyncio.gather(*(client.incr("count") for _ in range(count)), return_exceptions=True)
+    return results
 
 
 async def test_one_command_waits_for_a_stopped_redis_and_the_others_fail_at_once(
