@@ -46,6 +46,7 @@ def build_again(tag: str, name: str) -> None:
             docker("--host", host, "image", "tag", f"{IMAGE}:{tag}", new)
 
 
+@pytest.mark.slow
 def test_an_edit_is_deployed_under_the_same_tag(single: Stack) -> None:
     """A new content under the same tag is deployed; the same content causes no changes."""
     name = f"{IMAGE}:edited"

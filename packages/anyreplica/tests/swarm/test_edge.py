@@ -78,6 +78,7 @@ def test_a_replica_that_dies_costs_only_what_was_in_flight_on_it(tmp_path: Path)
         assert max(begun for begun, _ in failed) < min(ended for _, ended in failed)
 
 
+@pytest.mark.slow
 @pytest.mark.needs("nodes")
 def test_a_lost_node_costs_only_what_ran_on_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """When a node is lost, calls that are safe to repeat do not fail through another node's proxy.
