@@ -25,6 +25,7 @@ _ATTEMPTS = 2
 SETTINGS = {
     "FASTMCP_MASK_ERROR_DETAILS": "false",
     "FORWARD_HEADERS": "X-Test,X-Caller,X-Shared,X-Client-Tag,Not-Host",
+    "READINESS_PATH": "/replica/ready",
 }
 """Settings of the tests that change what anyreplica does by default. The page of the differences names them."""
 

@@ -20,10 +20,12 @@ A server that runs with `fastmcp run` runs with `anyreplica run`, unchanged. Thi
 
 CI runs FastMCP's own tests twice: with FastMCP's HTTP app, and with anyreplica. It fails if a test passes with
 FastMCP's HTTP app and fails with anyreplica, unless this page has the reason. It also fails if such a test passes
-again. The tests run with two settings that change a default. `FASTMCP_MASK_ERROR_DETAILS=false`, because FastMCP by
+again. The tests run with three settings that change a default. `FASTMCP_MASK_ERROR_DETAILS=false`, because FastMCP by
 default shows clients the text of every exception, and anyreplica does not: see
-[Any FastMCP server](../guides/fastmcp-server.md#what-is-different). And `FORWARD_HEADERS`, because FastMCP forwards
+[Any FastMCP server](../guides/fastmcp-server.md#what-is-different). `FORWARD_HEADERS`, because FastMCP forwards
 all headers of a caller to the API or server behind it, and anyreplica forwards only those that the operator names.
+And `READINESS_PATH`, which moves a probe: a server in the tests has a custom route at `/readyz`, where a replica has its
+probe. With a custom route at the path of a probe, a replica does not start.
 Some options of `http_app()` become settings, because anyreplica does not call `http_app()`: `allowed_hosts`,
 `allowed_origins` and `host_origin_protection` become `ALLOWED_HOSTS` and `ALLOWED_ORIGINS`, and `json_response=False`
 becomes `JSON_RESPONSE=false`.
