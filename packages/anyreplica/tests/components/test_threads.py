@@ -128,15 +128,12 @@ def test_an_idle_thread_ends_and_keeps_no_result() -> None:
     class Result:
         """Something that a weak reference can refer to."""
 
-    def count() -> int:
-        return sum(thread.name == "anyreplica worker thread" for thread in threading.enumerate())
-
     async def main() -> None:
-        before = count()
         pool = Threads(2, idle_seconds=0.2)
+        thread = await pool.run(threading.current_thread)
         result = weakref.ref(await pool.run(Result))
         await asyncio.to_thread(until, lambda: result() is None, "the result is gone")
-        await asyncio.to_thread(until, lambda: count() == before, "the thread ends")
+        await asyncio.to_thread(until, lambda: not thread.is_alive(), "the thread ends")
         assert await pool.run(lambda: 5) == 5
 
     asyncio.run(main())
