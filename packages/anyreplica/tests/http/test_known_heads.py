@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 import uvicorn
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from starlette.types import Scope
 from uvicorn.server import ServerState
@@ -141,7 +141,7 @@ def _request(draw: st.DrawFn) -> bytes:
     return b"\r\n".join([start, *draw(st.permutations(lines))]) + b"\r\n\r\n" + body
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(_pieces())
 def test_a_known_head_gives_what_the_parser_gives(pieces: list[bytes]) -> None:
     """The differential test: the same data with and without remembered heads, on a new connection and on an old one."""
