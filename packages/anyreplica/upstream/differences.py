@@ -46,7 +46,7 @@ class Difference(BaseModel):
         tests: patterns of the ids of tests. `*` stands for any text.
         modes: the values of HANDSHAKE_SESSIONS with which the tests fail.
         suite: the suite of the tests.
-        sometimes: whether the tests also pass now and then, because they depend on the speed of the machine.
+        sometimes: whether the tests fail in some runs only, because they depend on the speed of the machine.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

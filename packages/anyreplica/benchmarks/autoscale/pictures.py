@@ -1,4 +1,4 @@
-"""Pictures of the simulation: the load, and the replicas of the autoscaler and of the widespread way.
+"""Pictures of the simulation: the load, and the replicas of the autoscaler and of the usual rule.
 
 python -m benchmarks.autoscale.pictures
 """

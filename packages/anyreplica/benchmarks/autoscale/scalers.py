@@ -79,7 +79,10 @@ class Fixed:
 
 
 def optimum_hours(loads: Sequence[float]) -> float:
-    """Return the replica hours of somebody who knows the future: in each second as few as serve the load well."""
+    """Return the replica hours of an ideal autoscaler, which knows the load in advance.
+
+    In each second, it has as few replicas as serve the load well.
+    """
     return sum(map(_needed, loads)) / 3600
 
 

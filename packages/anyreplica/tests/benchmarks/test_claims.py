@@ -203,10 +203,12 @@ def test_readme_has_the_figure_of_a_rolling_update() -> None:
 
 def test_the_autoscaler() -> None:
     """On a day, the autoscaler is near the optimum. After a step, it is overloaded for a shorter time than by CPU."""
-    _claimed("the autoscaler uses at most 1.15 times the replica hours of somebody who knows the future")
+    _claimed(
+        "the autoscaler uses at most 1.15 times the replica hours of an ideal autoscaler that knows the load in advance"
+    )
     _claimed("at most 0.1 % of the seconds are overloaded")
     _claimed("uses more replica hours on this day")
-    _claimed("After a step of the load, more than ten times as many of its seconds are overloaded.")
+    _claimed("After a sudden rise of the load, it is overloaded for more than ten times as many seconds.")
     assert _spread("autoscale", "day", "autoscale", "ratio").max <= 1.15
     assert _spread("autoscale", "day", "autoscale", "overloaded").max <= 0.1
     assert _median("autoscale", "day", "cpu", "hours") > _median("autoscale", "day", "autoscale", "hours")

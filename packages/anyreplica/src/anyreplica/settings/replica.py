@@ -133,8 +133,8 @@ class ReplicaSettings(SettingsGroup):
     the limit, the replica logs where each thread is and exits, so that a new replica can replace it. 0: no limit."""
 
     mcp_replicas: int = Field(1, ge=1)
-    """Number of replicas that serve under this name. More than 1 needs `REQUEST_STATE_KEYS`. Jobs need `JOBS_URL` then,
-    and subscriptions and `HANDSHAKE_SESSIONS` need `REDIS_URL`."""
+    """Number of replicas that serve under this name. If it is more than 1, `REQUEST_STATE_KEYS` is required, jobs need
+    `JOBS_URL`, and subscriptions and `HANDSHAKE_SESSIONS` need `REDIS_URL`."""
     replicas_dns: str = Field("", max_length=253)
     """DNS name with one address per replica, such as `tasks.mcp` in Docker Swarm. Replicas count each other by this
     name, or in the Redis of `REDIS_URL`. With this setting, the replica keeps nothing in its own memory that other
