@@ -52,10 +52,11 @@ async def stale(mark: str, fail_from: int = 0) -> int:
 
 
 @tool(meta={"cache": {"ttl": 60, "scope": "public"}})
-async def fails(mark: str, seconds: float = 0.0) -> int:
-    """Fail with the number of this run."""
+async def fails(mark: str, wait_for: str = "") -> int:
+    """Fail with the number of this run, as soon as the file `wait_for` exists."""
     run = _runs(mark)
-    await asyncio.sleep(seconds)
+    while wait_for and not Path(wait_for).exists():
+        await asyncio.sleep(0.01)
     raise ToolError(f"run {run}")
 
 
