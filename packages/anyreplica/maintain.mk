@@ -43,9 +43,10 @@ test-busy: $(READY) ## run the tests of test-all beside four busy loops (BUSY_SH
 test-swarm: $(READY) ## run the tests of the stack in the current Docker Swarm (skipped without a Swarm)
 	@$(BIN)/python -m pytest $(CHASSIS)/tests/swarm $(ARGS)
 
-test-fastmcp: $(READY) ## run FastMCP's own tests against anyreplica (5 minutes; fails if a test differs that differences.toml does not have)
+test-fastmcp: $(READY) ## run the tests of FastMCP and of the MCP SDK against anyreplica (15 minutes; fails if a test differs that differences.toml does not have; ARGS: FastMCP's tests only)
 	@PYTHONPATH=$(CHASSIS) $(BIN)/python -m upstream fastmcp $(ARGS)
 	@PYTHONPATH=$(CHASSIS) $(BIN)/python -m upstream fastmcp --sessions full --share 4 $(ARGS)
+	@$(if $(ARGS),,PYTHONPATH=$(CHASSIS) $(BIN)/python -m upstream sdk)
 
 test-versions: $(READY) ## run a part of the tests with the oldest and the newest versions of all dependencies (3 minutes)
 	@UV=$(CURDIR)/$(BIN)/uv PYTHON=$(CURDIR)/$(BIN)/python PROCESSES=$(CORES) ARGS="$(ARGS)" $(CHASSIS)/tests/versions.sh

@@ -34,7 +34,10 @@ Results = Mapping[str, Mapping[str, Any]]
 
 def main() -> int:
     """Run the tests. Return the exit code."""
-    options = _parser().parse_intermixed_args()
+    parser = _parser()
+    options = parser.parse_intermixed_args()
+    if options.suite == "sdk" and options.sessions != "off":
+        parser.error("--sessions: each test of the SDK chooses by stateless_http whether clients have sessions")
     suite = SUITES[options.suite]
     run = _Run(suite, options)
     ours = run.tests("anyreplica")
@@ -154,7 +157,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m upstream", description=__doc__)
     parser.add_argument("suite", nargs="?", choices=SUITES, default="fastmcp")
     parser.add_argument("tests", nargs="*", help="files or ids of tests; the default is all that use a server")
-    parser.add_argument("--sessions", choices=("off", "full"), default="off", help="HANDSHAKE_SESSIONS")
+    parser.add_argument(
+        "--sessions", choices=("off", "full"), default="off", help="HANDSHAKE_SESSIONS, for FastMCP's tests"
+    )
     parser.add_argument(
         "--share", type=int, default=1, metavar="N", help="run only every N-th file; the day decides which"
     )

@@ -26,6 +26,8 @@ default shows clients the text of every exception, and anyreplica does not: see
 all headers of a caller to the API or server behind it, and anyreplica forwards only those that the operator names.
 And `READINESS_PATH`, which moves a probe: a server of a test has a custom route at `/readyz`, where a replica has its
 probe. With a custom route at the path of a probe, a replica does not start.
+CI also runs those tests of the MCP Python SDK that use a server over HTTP, with the SDK's HTTP app and with anyreplica.
+The page marks them with *SDK*. There, each test chooses by `stateless_http` whether clients have sessions.
 Some options of `http_app()` become settings, because anyreplica does not call `http_app()`: `allowed_hosts`,
 `allowed_origins` and `host_origin_protection` become `ALLOWED_HOSTS` and `ALLOWED_ORIGINS`, and `json_response=False`
 becomes `JSON_RESPONSE=false`.

@@ -32,7 +32,7 @@ def pytest_configure(config: pytest.Config) -> None:
     logging.getLogger("uvicorn.error").disabled = True  # tests count the records of the log
     ours = config.getoption("--served-by") == "anyreplica"
     fastmcp_servers.serve(ours=ours, sessions=sessions)
-    sdk_servers.serve(ours=ours, sessions=sessions)
+    sdk_servers.serve(ours=ours)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

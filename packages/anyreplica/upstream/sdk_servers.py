@@ -1,5 +1,6 @@
 """Replace what tests use to serve a server of the MCP SDK over HTTP: `server.streamable_http_app()`."""
 
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -7,6 +8,7 @@ from weakref import WeakKeyDictionary
 import pytest
 from mcp.server import Server
 from mcp.server.mcpserver import MCPServer
+from mcp.server.transport_security import TransportSecuritySettings
 
 from upstream import serving
 from upstream.http_app import HttpApp
@@ -17,13 +19,32 @@ _patch = pytest.MonkeyPatch()
 _apps: "WeakKeyDictionary[Any, HttpApp]" = WeakKeyDictionary()
 
 
-def serve(*, ours: bool, sessions: bool) -> None:
-    """Serve SDK servers with anyreplica, or with the SDK's HTTP app: see `fastmcp_servers.serve`."""
+def serve(*, ours: bool) -> None:
+    """Serve SDK servers with anyreplica, or with the SDK's HTTP app.
+
+    A test chooses by `stateless_http` whether clients of the handshake protocol have sessions.
+    """
     for kind in (MCPServer, Server):
-        _replace(kind, ours=ours, sessions=sessions)
+        _replace(kind, ours=ours)
 
 
-def _replace(kind: Any, *, ours: bool, sessions: bool) -> None:
+def _settings_for(options: Mapping[str, Any]) -> dict[str, object]:
+    """Return our settings that do what options of `streamable_http_app()` do."""
+    settings: dict[str, object] = {
+        "handshake_sessions": "off" if options.get("stateless_http") else "full",
+        # With sessions, requests to the client need an event stream: json_response=True becomes "auto".
+        "json_response": "auto" if options.get("json_response") else "false",
+    }
+    security: TransportSecuritySettings | None = options.get("transport_security")
+    if security is None:
+        return settings
+    if not security.enable_dns_rebinding_protection:
+        return {**settings, "allowed_hosts": ("*",), "allowed_origins": ("*",)}
+    hosts = {"allowed_hosts": tuple(security.allowed_hosts), "allowed_origins": tuple(security.allowed_origins)}
+    return settings | hosts
+
+
+def _replace(kind: Any, *, ours: bool) -> None:
     own_app, own_manager = kind.streamable_http_app, kind.session_manager.fget
 
     def streamable_http_app(self: Any, **options: Any) -> Any:
@@ -34,23 +55,26 @@ def _replace(kind: Any, *, ours: bool, sessions: bool) -> None:
             return own_app(self, **options)
         serving.used[0] = True
         if not ours:
-            return own_app(self, **{"stateless_http": not sessions} | options)
-        app = _apps[self] = HttpApp(self, own_app(self, **options))
+            return own_app(self, **options)
+        app = _apps[self] = HttpApp(self, own_app(self, **options), settings=_settings_for(options))
         return app
 
     def session_manager(self: Any) -> Any:
-        return _Manager(_apps[self]) if self in _apps else own_manager(self)
+        return _Manager(_apps[self], own_manager(self)) if self in _apps else own_manager(self)
 
     _patch.setattr(kind, "streamable_http_app", streamable_http_app)
     _patch.setattr(kind, "session_manager", property(session_manager))
 
 
 class _Manager:
-    """What tests use of the SDK's session manager: it runs the server."""
+    """The SDK's session manager in a test: it runs the server with anyreplica. The rest is the SDK's own."""
 
-    def __init__(self, app: HttpApp) -> None:
-        self._app = app
+    def __init__(self, app: HttpApp, own: Any) -> None:
+        self._app, self._own = app, own
 
     def run(self) -> AbstractAsyncContextManager[None]:
         """Return a context manager in which the server runs."""
         return self._app.lifespan(self._app)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._own, name)

@@ -5,6 +5,7 @@ Several replicas can share the file. The argument `mark` separates the counts of
 
 import asyncio
 import os
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from fastmcp.exceptions import ToolError
 from fastmcp.tools import ToolResult, tool
 from fastmcp.utilities.types import Image
 from pydantic import BaseModel
+
+_gates: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
 
 
 class Report(BaseModel):
@@ -52,12 +55,18 @@ async def stale(mark: str, fail_from: int = 0) -> int:
 
 
 @tool(meta={"cache": {"ttl": 60, "scope": "public"}})
-async def fails(mark: str, wait_for: str = "") -> int:
-    """Fail with the number of this run, as soon as the file `wait_for` exists."""
+async def fails(mark: str, gated: bool = False) -> int:
+    """Fail with the number of this run. If it is gated, wait for `open_gate` first."""
     run = _runs(mark)
-    while wait_for and not Path(wait_for).exists():
-        await asyncio.sleep(0.01)
+    if gated:
+        await _gates[mark].wait()
     raise ToolError(f"run {run}")
+
+
+@tool
+async def open_gate(mark: str) -> None:
+    """Let the gated runs with this mark go on."""
+    _gates[mark].set()
 
 
 @tool(meta={"cache": {"ttl": 60, "scope": "public"}})

@@ -1,19 +1,24 @@
 """The start of a server of the SDK: what `check` lists, and what is refused or named because it cannot be served."""
 
+import asyncio
 import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp import MCPError
 from mcp.server import Server
 from mcp.server.mcpserver import MCPServer
 from mcp.server.subscriptions import InMemorySubscriptionBus
+from mcp_types import INVALID_REQUEST, RequestParams
 
 from anyreplica import Settings, StartupError, create_app
 from anyreplica.mcp._sdk_server import SdkServer
 from anyreplica.mcp.components import cannot_ask
 from anyreplica.mcp.sdk_components import notes
+from anyreplica.testing import serve
+from tests.calls import get
 from tests.replicas import KEYS
 from tests.sdk_server.served import low, shop
 from tests.starts import start
@@ -160,3 +165,17 @@ def test_components_that_ask_are_named() -> None:
     """Without sessions, these cannot ask clients of the handshake protocol."""
     app = create_app(shop.make(), Settings())
     assert cannot_ask(app.mcp, app.settings).endswith("cannot ask handshake-protocol clients: buy, elicit")
+
+
+@pytest.mark.anyio
+async def test_a_server_that_refuses_requests_without_a_client_starts() -> None:
+    """The requests of a replica to itself before it is ready may be refused by the author's code."""
+
+    async def refuses(_context: Any, _params: Any) -> Any:
+        raise MCPError(INVALID_REQUEST, "Not now.")
+
+    server = Server[Any]("strict")
+    server.add_request_handler("server/discover", RequestParams, refuses)
+    server.add_request_handler("ping", RequestParams, refuses)
+    async with serve(lambda: create_app(server)) as served:
+        assert await asyncio.to_thread(lambda: get(f"{served.url}/readyz").status_code) == 200

@@ -7,20 +7,25 @@ import secrets
 from collections.abc import AsyncIterator
 from typing import Any
 
+import anyio
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic_core import from_json
 from redis.asyncio import Redis
 
 from anyreplica.features.sessions.answers import Answers, Given, LocalAnswers, RedisAnswers, SessionEnded
 from anyreplica.features.sessions.client_requests import ClientRequests
+from anyreplica.features.sessions.open_round import Question
 from anyreplica.features.sessions.session import Session
+from anyreplica.features.sessions.waiting_calls import WaitingCall, WaitingCalls
+from anyreplica.http.limits import InFlight, Memory
 from anyreplica.shared.notifier import RedisNotifier
 from tests.replicas import RedisServer
 
 pytestmark = [pytest.mark.anyio, pytest.mark.needs("redis")]
 
-MINE = Session("mine", "2025-11-25", "owner", 1e12, "[{},{}]")
+MINE = Session("mine", "2025-11-25", "owner", 1e12, '[{"name": "test", "version": "1"}, {}]')
 EVENTS = st.lists(st.sampled_from(["right", "wrong", "wait", "forget"]), max_size=8)
 
 
@@ -151,6 +156,29 @@ async def test_a_lost_reply_of_redis_loses_no_answer(redis: RedisServer) -> None
             await requests.answer(MINE, "lossy", {"result": {}})
             assert await wait_again(1) == b'{"result":{}}'
         assert tries == [False, True]
+
+
+async def test_a_slow_client_learns_that_a_request_is_given_up() -> None:
+    """The client gets `notifications/cancelled` if an anyio scope of the tool ends its request.
+
+    Such a scope cancels each `await` inside it, so also the one that writes to a slow client.
+    """
+    written: list[dict[str, Any]] = []
+    asked = asyncio.Event()
+
+    async def write(message: bytes) -> None:
+        await asyncio.sleep(0)
+        written.append(from_json(message))
+        asked.set()
+
+    every = WaitingCalls(InFlight(10), Memory(1 << 20), 10)
+    call, ping = WaitingCall(every, "caller", {}, 0), Question("1", "ping", None)
+    async with anyio.create_task_group() as group:
+        group.start_soon(ClientRequests(LocalAnswers(), 60).send, MINE, write, call, ping, 60)
+        await asked.wait()
+        group.cancel_scope.cancel()
+    assert [each["method"] for each in written] == ["ping", "notifications/cancelled"]
+    assert written[1]["params"]["requestId"] == "1"
 
 
 async def can_wait(answers: Answers, session: str) -> bool:

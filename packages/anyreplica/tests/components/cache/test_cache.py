@@ -75,19 +75,17 @@ def test_errors_are_not_cached(server: Server, mark: str) -> None:
     assert ran(server, mark) == 6
 
 
-def test_equal_calls_share_a_run(server: Server, mark: str, tmp_path: Path) -> None:
+def test_equal_calls_share_a_run(server: Server, mark: str) -> None:
     """Equal calls at the same time share one run and its failure, and a later call runs the tool again.
 
     A tool that tries to exit the process fails only its own call.
     """
-    end = tmp_path / "end"
     with ThreadPoolExecutor(20) as threads:
-        arguments = {"mark": mark, "wait_for": str(end)}
-        calls = [threads.submit(call, server.url, "fails", arguments) for _ in range(20)]
+        calls = [threads.submit(call, server.url, "fails", {"mark": mark, "gated": True}) for _ in range(20)]
         try:
             until(lambda: Scrape(server.url).value("mcp_requests_in_flight") >= 20, "all calls arrived")
         finally:
-            end.touch()
+            call(server.url, "open_gate", {"mark": mark})
         found = [text(each.result()) for each in calls]
     assert set(found) == {"run 1"}
     assert text(call(server.url, "fails", {"mark": mark})) == "run 2"

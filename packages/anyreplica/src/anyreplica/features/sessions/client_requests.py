@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
+import anyio
 from mcp_types import INTERNAL_ERROR, INVALID_REQUEST, ClientCapabilities
 from mcp_types.jsonrpc import REQUEST_TIMEOUT
 from pydantic_core import from_json
@@ -98,7 +99,8 @@ class ClientRequests:
             raise ClientRequestError(REQUEST_TIMEOUT, why) from None
         except asyncio.CancelledError:
             outcome = "cancelled"
-            await _cancel(write, identity, "The call has ended.")
+            with anyio.CancelScope(shield=True):  # an anyio scope of the tool would cancel the writing, too
+                await _cancel(write, identity, "The call has ended.")
             raise
         finally:
             self.metrics.count(method, outcome, time.monotonic() - started)

@@ -19,8 +19,9 @@ from anyreplica.mcp.message import Request
 from anyreplica.mcp.reply import Reply, abandon, disconnected
 
 _NOT_RESUMED = "The call was cancelled, because its client did not resume it in time."
-_CANCELLED = 0
-"""JSON-RPC code of the error that ends a cancelled call. The MCP SDK uses this code, too."""
+_CANCELLED = -32800
+"""JSON-RPC code of the error that ends a cancelled call. It is RequestCancelled of the Language Server Protocol, which
+the MCP SDK uses, too."""
 
 _HAND_OVER_SECONDS = 0.5
 """Pause between two attempts to give the call to another replica, in seconds."""
