@@ -14,7 +14,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-from anyreplica.mcp._sdk import low_level
+from anyreplica.mcp.compat.sdk import low_level
 from benchmarks.packs.echo.tools import add, echo
 from benchmarks.process import PACKAGE, ROOT, Process, answers, children_of, cpu_seconds_of, replica
 

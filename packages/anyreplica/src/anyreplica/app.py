@@ -18,11 +18,11 @@ from anyreplica.components.importing import MARK
 from anyreplica.compose import compose
 from anyreplica.feature import Feature, PreparedServer
 from anyreplica.http.uvicorn.connections import allow_files
-from anyreplica.mcp import _mounts, _sdk, _shared_dependencies
-from anyreplica.mcp._forwarding import forward_only
-from anyreplica.mcp._overrides import added_by_http_app
-from anyreplica.mcp._sdk_server import as_fastmcp
 from anyreplica.mcp.catalogue import Catalogue
+from anyreplica.mcp.compat import mounts, sdk, shared_dependencies
+from anyreplica.mcp.compat.forwarding import forward_only
+from anyreplica.mcp.compat.overrides import added_by_http_app
+from anyreplica.mcp.compat.sdk_server import as_fastmcp
 from anyreplica.mcp.components import serve_components
 from anyreplica.process import logs
 from anyreplica.process.exit_codes import EXIT_REFUSED
@@ -110,9 +110,9 @@ def create_app(
     components, setup = serve_components(mcp, settings, wraps, own_middleware)
     for feature in attached:
         feature.check_server(mcp, components, settings.mcp_replicas)
-    _sdk.serve_over_http(mcp)
-    _shared_dependencies.set_scope()
-    _mounts.search_without_tasks()
+    sdk.serve_over_http(mcp)
+    shared_dependencies.set_scope()
+    mounts.search_without_tasks()
     forward_only(mcp, settings)
     return App(
         PreparedServer(
@@ -120,7 +120,7 @@ def create_app(
             settings=settings,
             components=components,
             setup=setup,
-            catalogue=Catalogue.of(_mounts.local_components(mcp), components.jobs),
+            catalogue=Catalogue.of(mounts.local_components(mcp), components.jobs),
             buffer=buffer,
             features=attached,
             middleware=(*added, *middleware),

@@ -23,8 +23,8 @@ from anyreplica.http.request_record import by_path, mcp_paths
 from anyreplica.http.responses import StandardOnly, compressed
 from anyreplica.http.trace_context import untraced
 from anyreplica.http.uvicorn.connections import KEY, Connections
-from anyreplica.mcp import _mounts
-from anyreplica.mcp._state_store import SharedState
+from anyreplica.mcp.compat import mounts
+from anyreplica.mcp.compat.state_store import SharedState
 from anyreplica.mcp.endpoint import McpEndpoint
 from anyreplica.mcp.lenient import endpoint_class
 from anyreplica.mcp.own_work import own_work, warm_up
@@ -150,7 +150,7 @@ def _routed(
 ) -> ASGIApp:
     """Return the app of all routes, without the middleware before them."""
     settings = server.settings
-    custom = _mounts.custom_routes(server.mcp)
+    custom = mounts.custom_routes(server.mcp)
     author = [*custom, *server.routes]
     refuse_needed_paths(author, settings)
     probes = health_routes(replica.lifecycle, settings)
@@ -194,7 +194,7 @@ def _surrounded(app: ASGIApp, server: PreparedServer, replica: Replica, authenti
     app = authentication.guard(StandardOnly(app) if server.middleware else app)
     for position in (Position.NEXT_TO_AUTHENTICATION, Position.BEFORE_AUTHENTICATION):
         app = replica.wrap(app, position)
-    replaced = paths_of(_mounts.custom_routes(server.mcp), server.routes)
+    replaced = paths_of(mounts.custom_routes(server.mcp), server.routes)
     exact = {path: other for each in replica.parts for path, other in each.exact.items() if path not in replaced}
     if exact:
         app = by_path(exact, app)

@@ -8,8 +8,8 @@ import pytest
 from fastmcp import Client, FastMCP
 from mcp import MCPError
 
-from anyreplica.mcp._sdk import low_level
-from anyreplica.mcp._shared_dependencies import lifespan
+from anyreplica.mcp.compat.sdk import low_level
+from anyreplica.mcp.compat.shared_dependencies import lifespan
 from tests.calls import ENVELOPE, VERSION, request
 from tests.fastmcp_server.forms import contents, forms, make
 from tests.mcp.paths.asked import HANDSHAKE, sent

@@ -25,7 +25,7 @@ from mcp.server.runner import ServerRunner
 from mcp.server.session import ServerSession
 from mcp_types import CallToolResult, TextContent
 
-from anyreplica.mcp import _mounts, _sdk
+from anyreplica.mcp.compat import mounts, sdk
 
 
 def test_a_handler_of_the_sdks_server_can_be_removed() -> None:
@@ -61,18 +61,18 @@ def test_the_origin_of_a_mounted_tool_is_found() -> None:
     child.mount(grandchild, namespace="g")
     root.mount(child, namespace="c")
     root.add_transform(Namespace("r"))
-    assert [each.name for each in _mounts.servers_of(root)] == ["root", "child", "grandchild"]
-    ((tool, origin),) = asyncio.run(_mounts.origins(root))
+    assert [each.name for each in mounts.servers_of(root)] == ["root", "child", "grandchild"]
+    ((tool, origin),) = asyncio.run(mounts.origins(root))
     assert tool.name == "r_c_g_one"
     assert origin.servers == (root, child, grandchild)
     assert origin.tool is not None
     assert origin.tool.name == "one"
     grandchild.add_provider(Anything(), namespace="any")
     reason = "the provider Anything may offer a tool of this name at any time"
-    assert _mounts.open_names(root, lambda _: "") == [("r_c_g_any_", reason)]
+    assert mounts.open_names(root, lambda _: "") == [("r_c_g_any_", reason)]
     root.add_transform(ToolTransform({"r_c_g_any_old": ToolTransformConfig(name="new")}))
-    assert _mounts.open_names(root, lambda _: "") == [("r_c_g_any_", reason), ("new", reason)]
-    assert ("r_c_g_", "hides tools") in _mounts.open_names(root, lambda each: "hides tools" * (each is grandchild))
+    assert mounts.open_names(root, lambda _: "") == [("r_c_g_any_", reason), ("new", reason)]
+    assert ("r_c_g_", "hides tools") in mounts.open_names(root, lambda each: "hides tools" * (each is grandchild))
 
 
 class Anything(Provider):
@@ -83,7 +83,7 @@ def test_a_provider_that_reads_its_files_again_is_known(tmp_path: Path) -> None:
     """`_mounts` knows whether a `FileSystemProvider` reads its files in each request."""
     for reload in (False, True):
         server = FastMCP("test", providers=[FileSystemProvider(tmp_path, reload=reload)])
-        assert _mounts.are_lists_steady(server) is not reload
+        assert mounts.are_lists_steady(server) is not reload
 
 
 def test_a_context_has_the_attributes_that_call_context_creates() -> None:
@@ -97,7 +97,7 @@ def test_a_request_context_has_the_fields_of_lazy_request_context() -> None:
     """FastMCP's request context has exactly the fields of `LazyRequestContext`."""
     fields = {"session", "request_id", "meta", "request", "protocol_version", "close_sse_stream", "lifespan_context"}
     assert set(FastMCPRequestContext.__dataclass_fields__) == fields | {"_srctx"}
-    assert all(name in vars(_sdk.LazyRequestContext) for name in (*fields, "_srctx"))
+    assert all(name in vars(sdk.LazyRequestContext) for name in (*fields, "_srctx"))
 
 
 def test_an_exit_stack_has_the_private_list_of_callbacks() -> None:
@@ -106,7 +106,7 @@ def test_an_exit_stack_has_the_private_list_of_callbacks() -> None:
 
 
 def test_the_methods_of_the_sdks_runner_have_these_parameters() -> None:
-    """The methods of the SDK's runner take the positional arguments that `mcp/_sdk.py` passes."""
+    """The methods of the SDK's runner take the positional arguments that `mcp/sdk.py` passes."""
     of_context = ["dctx", "method", "params", "meta", "protocol_version"]
     assert list(inspect.signature(ServerRunner._make_context).parameters)[1:] == of_context
     assert list(inspect.signature(ServerRunner._serialize).parameters)[1:] == ["method", "version", "result"]
@@ -114,7 +114,7 @@ def test_the_methods_of_the_sdks_runner_have_these_parameters() -> None:
 
 def test_the_result_of_a_text() -> None:
     """A text's tool result is the one that pydantic makes, in all parts, and shares no object with another one."""
-    result, other = _sdk.text_result("hello"), _sdk.text_result("hello")
+    result, other = sdk.text_result("hello"), sdk.text_result("hello")
     made = ToolResult.model_construct(
         content=[TextContent(type="text", text="hello")],
         structured_content={"result": "hello"},
@@ -126,8 +126,8 @@ def test_the_result_of_a_text() -> None:
     assert result.content is not other.content
     assert result.structured_content is not other.structured_content
     assert result.meta is not other.meta
-    assert not _sdk.has_raw_result(result)
-    assert _sdk.has_raw_result(ToolResult.from_mcp_result(CallToolResult(content=[])))
+    assert not sdk.has_raw_result(result)
+    assert sdk.has_raw_result(ToolResult.from_mcp_result(CallToolResult(content=[])))
 
 
 def test_a_mounted_server_leaves_no_variable_behind() -> None:
@@ -137,7 +137,7 @@ def test_a_mounted_server_leaves_no_variable_behind() -> None:
 
     def scenario() -> None:
         server.set(weakref.ref(root))
-        with _sdk.Binding(mounted, None, root).within():
+        with sdk.Binding(mounted, None, root).within():
             assert (get_server(), transport.get()) == (mounted, "streamable-http")
         assert get_server() is root
         assert transport.get() is None

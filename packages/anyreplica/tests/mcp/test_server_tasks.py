@@ -11,7 +11,7 @@ from anyreplica.components.job import JobMeta, make_job
 from anyreplica.features.jobs import server_tasks
 from anyreplica.features.jobs.extension import TASKS_EXTENSION
 from anyreplica.features.jobs.service import JobService
-from anyreplica.mcp import _sdk
+from anyreplica.mcp.compat import sdk
 
 OWN, OTHER = "redis://127.0.0.1:6379/1", "redis://127.0.0.1:6379/2"
 
@@ -66,7 +66,7 @@ def test_an_authors_own_tasks_extension_stays() -> None:
     mcp, settings = FastMCP("server"), Settings(mcp_components=())
     mcp.add_extension(OwnTasks())
     server_tasks.offer_tasks(mcp, JobService({}, settings, "", lambda: None), settings)
-    assert isinstance(_sdk.extensions_of(mcp)[TASKS_EXTENSION], OwnTasks)
+    assert isinstance(sdk.extensions_of(mcp)[TASKS_EXTENSION], OwnTasks)
 
 
 def test_an_authors_own_tasks_extension_beside_jobs_stops_the_start() -> None:

@@ -14,7 +14,7 @@ from mcp.server.subscriptions import InMemorySubscriptionBus
 from mcp_types import INVALID_REQUEST, RequestParams
 
 from anyreplica import Settings, StartupError, create_app
-from anyreplica.mcp._sdk_server import SdkServer
+from anyreplica.mcp.compat.sdk_server import SdkServer
 from anyreplica.mcp.components import cannot_ask
 from anyreplica.mcp.sdk_components import notes
 from anyreplica.testing import serve

@@ -17,8 +17,8 @@ from anyreplica.cli.app_of import app_of, check_files_and_urls
 from anyreplica.cli.main import server_argument, split
 from anyreplica.features.jobs.server_tasks import task_tools
 from anyreplica.features.jobs.worker_app import check as check_worker
-from anyreplica.mcp import _sdk
-from anyreplica.mcp._sdk_server import SdkServer
+from anyreplica.mcp.compat import sdk
+from anyreplica.mcp.compat.sdk_server import SdkServer
 from anyreplica.mcp.components import cannot_ask
 from anyreplica.process.exit_codes import EXIT_REFUSED
 from anyreplica.process.lifecycle import Lifecycle
@@ -101,7 +101,7 @@ def _repeatable(app: App) -> int:
 async def _tools(mcp: FastMCP) -> Sequence[Tool | mcp_types.Tool]:
     if not isinstance(mcp, SdkServer):
         return await mcp.list_tools(run_middleware=False)
-    async with _sdk.low_level(mcp).lifespan(_sdk.low_level(mcp)):  # its list may need what the lifespan opens
+    async with sdk.low_level(mcp).lifespan(sdk.low_level(mcp)):  # its list may need what the lifespan opens
         return (await mcp.listed()).tools
 
 

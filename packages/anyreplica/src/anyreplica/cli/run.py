@@ -22,8 +22,8 @@ from anyreplica.cli.fastmcp_json import configured
 from anyreplica.cli.main import server_argument, split
 from anyreplica.cli.source import FACTORY, folder_of, for_children
 from anyreplica.features.jobs.server_tasks import task_tools
-from anyreplica.mcp import _mounts
-from anyreplica.mcp._sdk_server import SdkServer
+from anyreplica.mcp.compat import mounts
+from anyreplica.mcp.compat.sdk_server import SdkServer
 from anyreplica.mcp.own_work import own_work
 from anyreplica.process import local_redis, local_replicas
 from anyreplica.process.exit_codes import EXIT_REFUSED
@@ -188,7 +188,7 @@ def _lists_early(mcp: FastMCP) -> bool:
 
     A provider may ask other servers for them. A low-level server of the MCP SDK may need what its lifespan opens.
     """
-    return mcp.has_components if isinstance(mcp, SdkServer) else _mounts.are_lists_steady(mcp)
+    return mcp.has_components if isinstance(mcp, SdkServer) else mounts.are_lists_steady(mcp)
 
 
 def _welcome(app: App, replicas: int, *, jobs_shared: bool, complete: bool) -> None:

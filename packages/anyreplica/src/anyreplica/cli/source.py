@@ -21,8 +21,8 @@ from mcp.server.mcpserver import MCPServer
 from anyreplica.app import App, app_factory, create_app
 from anyreplica.cli.fastmcp_json import configured
 from anyreplica.components.importing import MARK, DiscoveryError, import_file, import_module, short
-from anyreplica.mcp import _sdk
-from anyreplica.mcp._sdk_server import EXPECTED, SdkServer, as_fastmcp, type_name
+from anyreplica.mcp.compat import sdk
+from anyreplica.mcp.compat.sdk_server import EXPECTED, SdkServer, as_fastmcp, type_name
 from anyreplica.process.start import refusing
 from anyreplica.settings import Settings
 from anyreplica.settings.errors import StartupError
@@ -178,7 +178,7 @@ def _settings_for(mcp: FastMCP, text: str) -> Settings:
     settings = Settings.load()
     changes: dict[str, Any] = {}
     if "mcp_name" not in settings.model_fields_set:
-        unnamed = mcp.has_default_name if isinstance(mcp, SdkServer) else _sdk.has_random_name(mcp)
+        unnamed = mcp.has_default_name if isinstance(mcp, SdkServer) else sdk.has_random_name(mcp)
         named = Path(text.partition(":")[0]).stem if unnamed else mcp.name
         changes["mcp_name"] = _NOT_IN_NAMES.sub("-", named).strip("-._")[:64] or settings.mcp_name
     if "mcp_components" not in settings.model_fields_set:

@@ -17,7 +17,7 @@ from fastmcp.exceptions import FastMCPError, PromptError, ResourceError, ToolErr
 from fastmcp.utilities.types import get_function_type_hints
 from mcp import MCPError
 
-from anyreplica.components._error_details import is_masking
+from anyreplica.components.compat import is_masking
 from anyreplica.components.json_results import NO_JSON, check_contents, check_tool_result, check_value
 from anyreplica.components.threads import Threads
 

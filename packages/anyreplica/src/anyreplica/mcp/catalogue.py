@@ -11,8 +11,8 @@ from fastmcp.tools import Tool
 from fastmcp.utilities.components import FastMCPComponent
 
 from anyreplica.components.job import JOB_TOOLS, Job
-from anyreplica.mcp import _mounts
-from anyreplica.mcp._sdk_server import SdkServer
+from anyreplica.mcp.compat import mounts
+from anyreplica.mcp.compat.sdk_server import SdkServer
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ class Catalogue:
                 *await mcp.list_prompts(run_middleware=False),
             ]
         except Exception:
-            if not _mounts.has_unsteady_provider(mcp):
+            if not mounts.has_unsteady_provider(mcp):
                 raise
             logger.debug("The components cannot be listed", exc_info=True)
             return False

@@ -17,9 +17,10 @@ from anyreplica.components.discovery import Discovered, Found, discover
 from anyreplica.components.importing import DiscoveryError
 from anyreplica.components.not_found import answer_not_found
 from anyreplica.components.prepare import WrapTool
-from anyreplica.mcp import _mounts, _sdk, request_state
-from anyreplica.mcp._sdk_server import SdkServer
+from anyreplica.mcp import request_state
 from anyreplica.mcp.catalogue import name_of
+from anyreplica.mcp.compat import mounts, sdk
+from anyreplica.mcp.compat.sdk_server import SdkServer
 from anyreplica.mcp.sdk_components import asking, serve_sdk_server
 from anyreplica.mcp.server_setup import ServerSetup
 from anyreplica.settings import Settings
@@ -36,7 +37,7 @@ def check_every_part_is_served(mcp: FastMCP, parts: Iterable[tuple[str, object]]
         StartupError: a part belongs to no server that is served, or a file of a `FileSystemProvider` cannot be
             imported.
     """
-    served = _mounts.parts_of(mcp)
+    served = mounts.parts_of(mcp)
     for where, part in parts:
         if all(part is not each for each in served):
             kind = "FastMCP server" if isinstance(part, FastMCP) else type(part).__name__
@@ -44,7 +45,7 @@ def check_every_part_is_served(mcp: FastMCP, parts: Iterable[tuple[str, object]]
                 f"{where}: this {kind} is not served, because no server uses it; mount it in the server, or pass it to "
                 "create_app (in the template: server/mcp_app.py and server/server.py)"
             )
-    for file, error in _mounts.failed_files(mcp):
+    for file, error in mounts.failed_files(mcp):
         raise StartupError(f"{file}: {' '.join(error.split())}")
 
 
@@ -70,9 +71,9 @@ def serve_components(
         shows_errors=settings.debug_errors,
         limits_tools=settings.api_keys_file is not None,
     )
-    if _sdk.has_random_name(mcp):
-        _sdk.rename(mcp, settings.mcp_name)
-    _sdk.seal_states(mcp, request_state.security(settings), settings.mcp_name)
+    if sdk.has_random_name(mcp):
+        sdk.rename(mcp, settings.mcp_name)
+    sdk.seal_states(mcp, request_state.security(settings), settings.mcp_name)
     lists = [each for each in mcp.middleware if isinstance(each, DereferenceRefsMiddleware)]
     mcp.middleware[:] = [
         *middleware,
@@ -82,8 +83,8 @@ def serve_components(
         *([Visibility()] if settings.api_keys_file else []),
         *(lists if settings.dereference_schemas else []),
     ]
-    _sdk.low_level(mcp).middleware.append(answer_not_found)
-    with _sdk.refusing_duplicates(mcp):
+    sdk.low_level(mcp).middleware.append(answer_not_found)
+    with sdk.refusing_duplicates(mcp):
         for item in found:
             _add(mcp, item)
     try:
@@ -102,7 +103,7 @@ def serve_components(
 
 def cannot_ask(mcp: FastMCP, settings: Settings) -> str:
     """Return a sentence that names the components that cannot ask handshake-protocol clients; empty if all can."""
-    names = sorted(name_of(component) for component in _mounts.local_components(mcp) if may_ask(component))
+    names = sorted(name_of(component) for component in mounts.local_components(mcp) if may_ask(component))
     if isinstance(mcp, SdkServer):
         names = asking(mcp)
     if not names or settings.handshake_sessions != "off":

@@ -20,9 +20,9 @@ from mcp_types import CallToolRequestParams
 from anyreplica.components import arguments as arguments_
 from anyreplica.components.deadline import END
 from anyreplica.components.outcome import Handover
-from anyreplica.mcp._sdk import Binding, selected_version
 from anyreplica.mcp.around import reply_to, run_middleware, wait_for
 from anyreplica.mcp.call import Call
+from anyreplica.mcp.compat.sdk import Binding, selected_version
 from anyreplica.mcp.fastmcp_path import HANDSHAKE_FULL, STATELESS_FULL, FastMcpPath
 from anyreplica.mcp.plan import DirectPlan
 from anyreplica.process import eager_task

@@ -16,9 +16,9 @@ from anyreplica.http.request_limits import RequestLimits
 from anyreplica.http.request_record import LONGEST, Headers, RequestRecord, record_of
 from anyreplica.http.responses import PING_SECONDS, send_response
 from anyreplica.http.trace_context import untraced
-from anyreplica.mcp import _sdk, _shared_dependencies
-from anyreplica.mcp._sdk_server import SdkServer
 from anyreplica.mcp.call import OFF, Call
+from anyreplica.mcp.compat import sdk, shared_dependencies
+from anyreplica.mcp.compat.sdk_server import SdkServer
 from anyreplica.mcp.handshake_sessions import HandshakeSessions
 from anyreplica.mcp.message import (
     Notification,
@@ -80,7 +80,7 @@ class McpEndpoint:
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
         """Open FastMCP's lifespan and plan the tools; the endpoint answers requests inside the `async with` block."""
-        async with _shared_dependencies.lifespan(self.mcp) as state:
+        async with shared_dependencies.lifespan(self.mcp) as state:
             keeps_state = self.sessions is not None and self.sessions.keeps_state
             self.paths = CallPaths(self.setup, state, self.seconds, keeps_state=keeps_state)
             with untraced():
@@ -240,7 +240,7 @@ def forget_sessions(mcp: FastMCP) -> None:
     """
     if isinstance(mcp, SdkServer):
         return
-    server = _sdk.low_level(mcp)
+    server = sdk.low_level(mcp)
     server.notification_options = NotificationOptions()
     server.add_request_handler("logging/setLevel", SetLevelRequestParams, _ignore_level)
 

@@ -14,9 +14,9 @@ from mcp_types import CallToolRequestParams
 from anyreplica.auth.caller import Caller
 from anyreplica.components.deadline import END
 from anyreplica.components.outcome import BODY_OUTCOME, Handover, Outcome
-from anyreplica.mcp._sdk import Binding, body_error
 from anyreplica.mcp.around import run_middleware, wait_for
 from anyreplica.mcp.call import Call
+from anyreplica.mcp.compat.sdk import Binding, body_error
 from anyreplica.mcp.fastmcp_path import FastMcpPath
 from anyreplica.mcp.message import Envelopes
 from anyreplica.mcp.plan import DirectPlan, Plan

@@ -20,11 +20,11 @@ from anyreplica.components.outcome import BODY_OUTCOME, CALL_OUTCOME, Handover, 
 from anyreplica.http.refusal import ClientGone
 from anyreplica.http.request_record import FAULT, RPC_ERROR, TOOL_ERROR
 from anyreplica.http.responses import error_response, response
-from anyreplica.mcp import _sdk
-from anyreplica.mcp._sdk_server import SdkServer
 from anyreplica.mcp.call import Call
 from anyreplica.mcp.call_span import noted_in_span
-from anyreplica.mcp.dispatch import Dispatch
+from anyreplica.mcp.compat import sdk
+from anyreplica.mcp.compat.dispatch import Dispatch
+from anyreplica.mcp.compat.sdk_server import SdkServer
 from anyreplica.mcp.message import Notification, drop_null_token
 from anyreplica.process import task_exits
 
@@ -117,18 +117,18 @@ class FastMcpPath:
         with set_http_request(dispatch.http_request):
             # The same steps as in the SDK's `serve_one`, except for the cleanup. `serve_one` always runs a cleanup that
             # is shielded from cancellation, but hardly any request needs one.
-            runner = _sdk.runner_of_call(self.mcp, self.state, call, dispatch)
+            runner = sdk.runner_of_call(self.mcp, self.state, call, dispatch)
             try:
                 return await runner.on_request(dispatch, request.method, request.params)
             finally:
                 del runner.on_request  # the cached method would keep the runner in a reference cycle
-                if _sdk.needs_cleanup(runner.connection):
+                if sdk.needs_cleanup(runner.connection):
                     await aclose_shielded(runner.connection)
 
     async def observe(self, notification: Notification, version: str, scope: Scope) -> None:
         """Pass a notification to its handlers and to middleware. Their exceptions are logged."""
         dispatch = Dispatch(notification, scope)
-        runner = _sdk.runner_of(self.mcp, self.state, version)
+        runner = sdk.runner_of(self.mcp, self.state, version)
         params = notification.params
         if params is not None and "requestState" in params:
             # Only a request has a state. The SDK logs an invalid state of a notification with a traceback, so a client

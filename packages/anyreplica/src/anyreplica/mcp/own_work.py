@@ -17,7 +17,7 @@ from starlette.types import ASGIApp
 
 from anyreplica.auth.visibility import Visibility
 from anyreplica.components.call_limits import CallLimits
-from anyreplica.mcp._sdk_server import SdkServer
+from anyreplica.mcp.compat.sdk_server import SdkServer
 
 _ENVELOPE = {PROTOCOL_VERSION_META_KEY: LATEST_MODERN_VERSION, CLIENT_CAPABILITIES_META_KEY: {}}
 

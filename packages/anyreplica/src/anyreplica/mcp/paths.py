@@ -8,10 +8,10 @@ from typing import Any
 
 from anyreplica.auth.caller import caller_of
 from anyreplica.http.responses import encode
-from anyreplica.mcp import _mounts
-from anyreplica.mcp._sdk_server import SdkServer
 from anyreplica.mcp.call import Call
 from anyreplica.mcp.call_span import in_span, is_on
+from anyreplica.mcp.compat import mounts
+from anyreplica.mcp.compat.sdk_server import SdkServer
 from anyreplica.mcp.direct_path import DirectPath
 from anyreplica.mcp.fast_path import FastPath
 from anyreplica.mcp.fastmcp_path import FastMcpPath
@@ -122,7 +122,7 @@ class CallPaths:
         self.lists = CachedLists(handed_over, envelopes)
         self.plans = Plans()
         self.keeps_state = keeps_state
-        self._changing = _mounts.changing(mcp)
+        self._changing = mounts.changing(mcp)
         self._planned: object = None
         self._is_planned = False
         self._planning = asyncio.Lock()
@@ -146,7 +146,7 @@ class CallPaths:
                     await self._plan()
                     self._is_planned = True
                 except Exception as error:
-                    if self._planned is None and not _mounts.has_unsteady_provider(self.mcp):
+                    if self._planned is None and not mounts.has_unsteady_provider(self.mcp):
                         raise
                     reason = " ".join(f"{type(error).__name__}: {error}".split())
                     logger.warning("The tools cannot be listed (%.300s); FastMCP answers all requests", reason)
@@ -163,7 +163,7 @@ class CallPaths:
 
     async def _plan(self) -> None:
         self.setup.apply()  # a server may have been mounted since
-        self._changing = _mounts.changing(self.mcp)
+        self._changing = mounts.changing(self.mcp)
         stamp = self._stamp()
         with own_work():
             if isinstance(self.mcp, SdkServer):

@@ -20,7 +20,7 @@ from anyreplica.components.json_results import check_value, serializer_of
 from anyreplica.components.outcome import PlannedTool
 from anyreplica.components.output_schema import OutputSchema
 from anyreplica.http.responses import encode, response
-from anyreplica.mcp import _sdk
+from anyreplica.mcp.compat import sdk
 
 _TEXT = "the text goes here"
 _VALUE = "the value goes here"
@@ -82,7 +82,7 @@ class Templates:
     """The templates that all tools share, by protocol version."""
 
     def __init__(self, mcp: FastMCP) -> None:
-        self.wire = {version: _sdk.wire(mcp, "tools/call", version) for version in KNOWN_PROTOCOL_VERSIONS}
+        self.wire = {version: sdk.wire(mcp, "tools/call", version) for version in KNOWN_PROTOCOL_VERSIONS}
         self.bare = self._by_version(structured=False, wrapped=False)
         self.structured = self._by_version(structured=True, wrapped=False)
         self.wrapped = self._by_version(structured=True, wrapped=True)
@@ -154,7 +154,7 @@ class Plan:
         # Structured content must be an object. FastMCP puts any other value into an object, under the key `result`.
         wrapped = output is not None and output.wraps
         self.tool = tool
-        self.call = _sdk.compiled(tool)
+        self.call = sdk.compiled(tool)
         self.parameters = len(tool.parameters.get("properties", {}))
         self.seconds = seconds
         returns_str = output is not None and output.is_text
@@ -165,7 +165,7 @@ class Plan:
         self.middleware = middleware
         self.steps = steps_of(middleware)
         self.server = server
-        self.needs_session = bool(middleware) or _sdk.injects(tool) or finds_context(tool)
+        self.needs_session = bool(middleware) or sdk.injects(tool) or finds_context(tool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +202,7 @@ def _plain(result: ToolResult) -> tuple[bytes, bytes | None, bool] | None:
     if block.annotations is not None or block.meta is not None or block.model_extra:
         return None
     wrapped = meta == _WRAPPED and type(value) is dict and value.keys() == {"result"}
-    if not (wrapped or meta is None) or _sdk.has_raw_result(result):
+    if not (wrapped or meta is None) or sdk.has_raw_result(result):
         return None
     if value is None:
         return encode(block.text), None, False
@@ -213,7 +213,7 @@ def _convert_str(tool: PlannedTool, value: Any) -> ToolResult:
     """Convert a text like `tool.convert`, without the validation that a text does not need."""
     if type(value) is not str:
         return tool.convert(value)
-    return _sdk.text_result(value)
+    return sdk.text_result(value)
 
 
 def _write_str(value: Any) -> WrittenResult | None:

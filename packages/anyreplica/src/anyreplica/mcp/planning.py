@@ -13,10 +13,10 @@ from mcp.shared.inbound import x_mcp_header_map
 
 from anyreplica.components.asking import changes_visibility
 from anyreplica.components.outcome import InterceptedTool, PlannedTool
-from anyreplica.mcp import _mounts, _sdk
-from anyreplica.mcp._mounts import Origin
-from anyreplica.mcp._overrides import own_way
-from anyreplica.mcp._sdk_server import SdkServer
+from anyreplica.mcp.compat import mounts, sdk
+from anyreplica.mcp.compat.mounts import Origin
+from anyreplica.mcp.compat.overrides import own_way
+from anyreplica.mcp.compat.sdk_server import SdkServer
 from anyreplica.mcp.fastmcp_path import FASTMCP, SDK
 from anyreplica.mcp.own_work import OWN_MIDDLEWARE
 from anyreplica.mcp.plan import HOOKS, DirectPlan, Plan, Templates, overrides, steps_of
@@ -76,7 +76,7 @@ async def plan(mcp: FastMCP, seconds: float, timeouts: dict[str, float], *, keep
         timeouts: this function puts the time limits of tools with a timeout of their own into it, in seconds, by name.
         keeps_state: whether the server keeps the state of sessions.
     """
-    tools = await _mounts.origins(mcp)
+    tools = await mounts.origins(mcp)
     names = Counter(tool.name for tool, _ in tools)
     registered = [each for each in mcp.middleware if not isinstance(each, _HARMLESS)]
     around = tuple(each for each in registered if overrides(each, _CALL_HOOKS))
@@ -85,7 +85,7 @@ async def plan(mcp: FastMCP, seconds: float, timeouts: dict[str, float], *, keep
         for_all = "a tool shows or hides components for its session"
     elif telemetry_mode() == "propagation_only":
         for_all = "trace contexts are propagated without spans"  # only the FastMCP path does this
-    open_names = _mounts.open_names(mcp, _why_open)
+    open_names = mounts.open_names(mcp, _why_open)
     plans, templates = Plans(), Templates(mcp)
     limits: dict[str, list[float | None]] = {}
     indirect = set[str]()
@@ -113,10 +113,10 @@ async def plan(mcp: FastMCP, seconds: float, timeouts: dict[str, float], *, keep
             plans.direct[name] = DirectPlan(name, longest, steps_of(around), templates)
     plans.cacheable = (
         not for_all
-        and _mounts.are_lists_steady(mcp)
+        and mounts.are_lists_steady(mcp)
         and not any(overrides(each, _LIST_HOOKS) for each in registered)
-        and not any(overrides(each, _LIST_HOOKS) for server in _mounts.servers_of(mcp)[1:] for each in _own(server))
-        and await _mounts.are_for_all(mcp)
+        and not any(overrides(each, _LIST_HOOKS) for server in mounts.servers_of(mcp)[1:] for each in _own(server))
+        and await mounts.are_for_all(mcp)
     )
     return plans
 
@@ -136,7 +136,7 @@ def _own(server: FastMCP) -> list[Middleware]:
 
 def _why_open(server: FastMCP) -> str:
     """Return why a mounted server may have tools that it does not list; empty if it lists all."""
-    if transform := _mounts.unsteady_transform(server):
+    if transform := mounts.unsteady_transform(server):
         return f"the transform {transform} may hide a tool of this name from lists, but not from calls"
     if own := own_way(server):
         return f"{own}, so it may have a tool of this name that it does not list"
@@ -154,7 +154,7 @@ def _why_fastmcp(tool: Tool, origin: Origin, names: Mapping[str, int], open_name
         open_names: prefixes of names under which a tool may be called that is not listed, each with the reason.
     """
     for server in origin.servers:
-        if reason := _mounts.why_unplannable(server):
+        if reason := mounts.why_unplannable(server):
             return reason
     for prefix, why_open in open_names:
         if tool.name.startswith(prefix):
@@ -175,7 +175,7 @@ def _may_be_direct(tool: Tool, origin: Origin) -> bool:
     These steps run the protocol extensions. FastMCP also changes the results of apps' tools after them.
     """
     if (
-        _mounts.intercepting(origin.servers[0])
+        mounts.intercepting(origin.servers[0])
         or own_way(origin.servers[0])
         or tool.task_config.supports_tasks()
         or isinstance(tool, InterceptedTool)
@@ -197,4 +197,4 @@ def _why_special(tool: Tool | None) -> str:
 def _describe(plan: Plan) -> str:
     if plan.middleware:
         return f"fast, with middleware {', '.join(type(each).__name__ for each in plan.middleware)}"
-    return "fast, with Context or dependencies" if _sdk.injects(plan.tool) else "fast"
+    return "fast, with Context or dependencies" if sdk.injects(plan.tool) else "fast"

@@ -24,8 +24,9 @@ from anyreplica.components.asking import asks
 from anyreplica.components.call_limits import bounded
 from anyreplica.components.discovery import Discovered, discover
 from anyreplica.components.threads import Threads
-from anyreplica.mcp import _sdk, request_state
-from anyreplica.mcp._sdk_server import SdkServer
+from anyreplica.mcp import request_state
+from anyreplica.mcp.compat import sdk
+from anyreplica.mcp.compat.sdk_server import SdkServer
 from anyreplica.mcp.server_setup import ServerSetup
 from anyreplica.settings import Settings
 from anyreplica.settings.errors import StartupError
@@ -98,7 +99,7 @@ class SdkCalls:
 
     def _failed(self, ctx: ServerRequestContext[Any, Any], text: str) -> HandlerResult:
         result = CallToolResult(content=[TextContent(type="text", text=text)], is_error=True)
-        return _sdk.wire(self._mcp, "tools/call", ctx.protocol_version)(result)
+        return sdk.wire(self._mcp, "tools/call", ctx.protocol_version)(result)
 
 
 def _permitted(result: HandlerResult, caller: Caller | None) -> HandlerResult:
@@ -136,7 +137,7 @@ def serve_sdk_server(mcp: SdkServer, settings: Settings) -> tuple[Discovered, Se
         )
     mcp.prepare(functools.partial(_with_threads, settings.tool_threads))
     mcp.seal_states(request_state.security(settings), settings.mcp_name)
-    _sdk.insert_middleware(mcp, SdkCalls(mcp, settings.call_timeout_seconds))
+    sdk.insert_middleware(mcp, SdkCalls(mcp, settings.call_timeout_seconds))
     # The setup has nothing to do: there are no components of FastMCP and no mounted servers.
     return discovered, ServerSetup(
         mcp, discovered.preparation.prepare, shows_errors=settings.debug_errors, limits_tools=False

@@ -5,10 +5,10 @@ from functools import partial
 from fastmcp import FastMCP
 
 from anyreplica.auth.visibility import Visibility
-from anyreplica.components._error_details import choose_masking
-from anyreplica.mcp import _mounts, _state_store
-from anyreplica.mcp._log_levels import share_levels
-from anyreplica.mcp._state_store import SharedState
+from anyreplica.components.compat import choose_masking
+from anyreplica.mcp.compat import mounts, state_store
+from anyreplica.mcp.compat.log_levels import share_levels
+from anyreplica.mcp.compat.state_store import SharedState
 from anyreplica.mcp.own_work import can_hide_own_work
 from anyreplica.mcp.registry import Prepare
 
@@ -39,21 +39,21 @@ class ServerSetup:
         Raises:
             ValueError: a component cannot be prepared.
         """
-        for number, server in enumerate(_mounts.servers_of(self.mcp)):
+        for number, server in enumerate(mounts.servers_of(self.mcp)):
             can_hide_own_work(server)
-            _mounts.prepare_components(server, self._prepare)
+            mounts.prepare_components(server, self._prepare)
             choose_masking(server, self.mcp, debug=self._shows_errors)
             if number and self._limits_tools:
                 others = [each for each in server.middleware if not isinstance(each, Visibility)]
-                server.middleware[:] = [Visibility(partial(_mounts.outer_names, self.mcp, server)), *others]
+                server.middleware[:] = [Visibility(partial(mounts.outer_names, self.mcp, server)), *others]
             if self._whole_state:
                 share_levels(server)
             if self._stores_state:
                 # Each server has state of its own. All replicas number their servers in the same order.
                 state = self._state.part(number) if self._state is not None and number else self._state
-                _state_store.store_state(server, state, whole=self._whole_state)
+                state_store.store_state(server, state, whole=self._whole_state)
 
     def store_state(self, state: SharedState | None, *, whole: bool) -> None:
-        """Choose the store for session state, see `_state_store.store_state`."""
+        """Choose the store for session state, see `state_store.store_state`."""
         self._state, self._whole_state, self._stores_state = state, whole, True
         self.apply()

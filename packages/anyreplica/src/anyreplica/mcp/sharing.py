@@ -12,8 +12,8 @@ from mcp.server.request_state import RequestStateBoundary
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, SubscriptionBus
 from mcp_types import INTERNAL_ERROR, SubscriptionsListenRequestParams, SubscriptionsListenResult
 
-from anyreplica.mcp import _sdk
-from anyreplica.mcp._sdk_server import SdkServer
+from anyreplica.mcp.compat import sdk
+from anyreplica.mcp.compat.sdk_server import SdkServer
 from anyreplica.mcp.request_state import OneUse, note_state
 from anyreplica.settings import Settings
 from anyreplica.shared import publish
@@ -73,7 +73,7 @@ class Sharing:
         self._bus: RedisBus | None = None
         if self.redis is not None:
             # The boundary unseals request states. One middleware must run before it, the other one after it.
-            middleware = _sdk.low_level(mcp).middleware
+            middleware = sdk.low_level(mcp).middleware
             if any(isinstance(each, RequestStateBoundary) for each in middleware):
                 middleware.insert(0, note_state)
                 middleware.append(OneUse(self.redis, settings.request_state_seconds, settings.mcp_name))
@@ -89,7 +89,7 @@ class Sharing:
             self.close_streams = mcp.close_streams
             return
         subscriptions = Subscriptions(bus, settings.subscriptions)
-        _sdk.low_level(mcp).add_request_handler(_METHOD, SubscriptionsListenRequestParams, subscriptions)
+        sdk.low_level(mcp).add_request_handler(_METHOD, SubscriptionsListenRequestParams, subscriptions)
         self.close_streams = subscriptions.close
 
     @contextlib.asynccontextmanager

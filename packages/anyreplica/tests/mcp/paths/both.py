@@ -16,7 +16,8 @@ from anyreplica.features.cache.feature import ResultCache
 from anyreplica.features.sessions.feature import ClientSessions
 from anyreplica.http.request_limits import RequestLimits
 from anyreplica.http.responses import WHOLE
-from anyreplica.mcp import _mounts, _sdk, _shared_dependencies, message
+from anyreplica.mcp import message
+from anyreplica.mcp.compat import mounts, sdk, shared_dependencies
 from anyreplica.mcp.components import serve_components
 from anyreplica.mcp.lenient import endpoint_class
 from anyreplica.mcp.paths import CallPaths
@@ -58,11 +59,11 @@ class Side:
         for each in middleware:
             mcp.add_middleware(each)
         if make is not None:
-            found = [each for server in _mounts.servers_of(mcp) for each in server.middleware]
+            found = [each for server in mounts.servers_of(mcp) for each in server.middleware]
             self.middleware += [each for each in found if isinstance(each, Counting)]
         self.context = contextvars.copy_context()
-        self.context.run(_sdk.serve_over_http, mcp)
-        self.context.run(_shared_dependencies.set_scope)
+        self.context.run(sdk.serve_over_http, mcp)
+        self.context.run(shared_dependencies.set_scope)
         self.exchange = endpoint_class(given)(setup, given, RequestLimits(given))
         self._closing = asyncio.Event()
         self._serving: asyncio.Task[None] | None = None

@@ -7,7 +7,7 @@ from fastmcp.exceptions import NotFoundError
 from fastmcp.server.transforms import VersionFilter
 from hypothesis import strategies as st
 
-from anyreplica.mcp import _mounts
+from anyreplica.mcp.compat import mounts
 from tests.mcp.paths import composed_middleware, composed_tools
 
 KINDS = ("disable", "enable", "remove", "add", "replace", "mount", "middleware", "transform")
@@ -21,7 +21,7 @@ changes = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 3)), min_siz
 def apply(root: FastMCP, change: Change) -> None:
     """Change one of the servers behind a server."""
     kind, number = change
-    found = _mounts.servers_of(root)
+    found = mounts.servers_of(root)
     mcp = found[number % len(found)]
     match kind:
         case "disable":

@@ -23,8 +23,8 @@ from anyreplica.auth.caller import current_caller
 from anyreplica.components.asking import has_rounds
 from anyreplica.features.jobs.extension import TASKS_EXTENSION, JobTasks, TaskParams, UpdateParams
 from anyreplica.features.jobs.service import JobService
-from anyreplica.mcp import _mounts, _sdk
-from anyreplica.mcp._sdk import selected_version
+from anyreplica.mcp.compat import mounts, sdk
+from anyreplica.mcp.compat.sdk import selected_version
 from anyreplica.settings import Settings
 from anyreplica.settings.errors import StartupError
 from anyreplica.settings.extras import require_extra
@@ -135,7 +135,7 @@ def _question(found: Any, state: str) -> InputRequiredResult | None:
 
 def task_tools(mcp: FastMCP) -> list[str]:
     """Return the names of the tools that may run as a task, without those of providers that change."""
-    components = _mounts.local_components(mcp)
+    components = mounts.local_components(mcp)
     return sorted(each.name for each in components if isinstance(each, Tool) and each.task_config.supports_tasks())
 
 
@@ -148,7 +148,7 @@ def offer_tasks(mcp: FastMCP, service: JobService, settings: Settings) -> None:
         StartupError: the package of FastMCP's extension is not installed, several replicas share no queue, or the
             server has jobs and an extension of this name that its author has written.
     """
-    own = _authors(_sdk.extensions_of(mcp).get(TASKS_EXTENSION))
+    own = _authors(sdk.extensions_of(mcp).get(TASKS_EXTENSION))
     names = task_tools(mcp)
     if own is not None and not _is_fastmcps(own):
         if not service.off:
@@ -159,14 +159,14 @@ def offer_tasks(mcp: FastMCP, service: JobService, settings: Settings) -> None:
         return
     if own is None and names:
         own = _extension(names[0])
-        _sdk.replace_extension(mcp, own)  # binds it to the server
+        sdk.replace_extension(mcp, own)  # binds it to the server
     if own is not None:
         _configure(own, names, settings)
         own = TaskRounds(own)
-        _sdk.replace_extension(mcp, own)
+        sdk.replace_extension(mcp, own)
     if service.off:
         return
-    _sdk.replace_extension(mcp, JobTasks(service) if own is None else JobAndToolTasks(service, own))
+    sdk.replace_extension(mcp, JobTasks(service) if own is None else JobAndToolTasks(service, own))
 
 
 class JobAndToolTasks(JobTasks):

@@ -13,7 +13,7 @@ from anyreplica.features.jobs.service import JobService
 from anyreplica.http.access_log import AccessLog, access_lines
 from anyreplica.http.request_record import quiet_paths
 from anyreplica.http.uvicorn.connections import KEY, Connections
-from anyreplica.mcp import _shared_dependencies
+from anyreplica.mcp.compat import shared_dependencies
 from anyreplica.process.lifecycle import Lifecycle
 from anyreplica.process.replica import end_regardless, process_lifespan, replica_name
 from anyreplica.process.start import StartReport
@@ -59,7 +59,7 @@ def worker_app(server: PreparedServer) -> ASGIApp:
                     await enter(aclosing(redis))
                 await enter(server.opened())
                 if tasks:
-                    await enter(_shared_dependencies.lifespan(server.mcp))
+                    await enter(shared_dependencies.lifespan(server.mcp))
                 queue = await enter(backend.opened(settings))
                 if jobs:
                     worker = JobWorker(jobs, queue, settings, name, lifecycle.terminate)

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from anyreplica.features.login import _fastmcp
+from anyreplica.features.login import compat
 from anyreplica.features.login.shared import SingleUse
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Revocation:
     def __init__(self, proxy: "OAuthProxy", once: SingleUse) -> None:
         self._proxy = proxy
         self._once = once
-        self._clients = _fastmcp.authenticator_of(proxy)
+        self._clients = compat.authenticator_of(proxy)
 
     def route(self) -> Route:
         """Return the route of the endpoint."""
@@ -66,14 +66,14 @@ class Revocation:
     async def _revoke(self, client: Any, token: str, claims: dict[str, Any]) -> None:
         # Revoke the token here first: the identity provider may not answer.
         await self._once.claim(_REVOKED, token, until=float(claims.get("exp") or time.time() + 3600))
-        grant = await _fastmcp.grant_of(self._proxy, str(claims["jti"]))
+        grant = await compat.grant_of(self._proxy, str(claims["jti"]))
         for load in (self._proxy.load_access_token, partial(self._proxy.load_refresh_token, client)):
             found = await load(token)
             if found is not None:
                 await self._proxy.revoke_token(found)  # at the identity provider, if it can revoke tokens
                 break
         if grant is not None:
-            await _fastmcp.forget_grant(self._proxy, grant)
+            await compat.forget_grant(self._proxy, grant)
 
 
 def with_revocation(routes: list[BaseRoute], revocation: Revocation) -> list[BaseRoute]:

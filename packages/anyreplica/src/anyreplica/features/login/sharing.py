@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from fastmcp.server.auth import OAuthProvider
 from mcp.shared.auth import OAuthClientInformationFull
 
-from anyreplica.features.login import _fastmcp
+from anyreplica.features.login import compat
 from anyreplica.features.login.limits import StoredBytes
 from anyreplica.features.login.registration import USED_SECONDS, Used, note_logins
 from anyreplica.features.login.replay import (
@@ -40,22 +40,22 @@ def share_proxy(proxy: "OAuthProxy", shared: SharedLogins, once: SingleUse, sett
             f"REQUEST_STATE_KEYS: required by the login ({name}) with REDIS_URL, "
             "because Redis stores logins in encrypted form; set it (openssl rand -hex 32 makes a key)"
         )
-    found = _fastmcp.storage_of(proxy)
+    found = compat.storage_of(proxy)
     if isinstance(found, LoginStorage):
         storage: LoginStorage | LocalStorage = found
-    elif _fastmcp.has_local_storage(proxy):
+    elif compat.has_local_storage(proxy):
         storage = LoginStorage(shared, ring)
-        _fastmcp.use_storage(proxy, storage)
+        compat.use_storage(proxy, storage)
     else:
         storage = _limited(proxy, StoredBytes(shared))
         logger.info("%s: the login uses the storage that the server's code chose (client_storage)", name)
-    if not _fastmcp.sign_with(proxy, derived(ring, "login token")):
+    if not compat.sign_with(proxy, derived(ring, "login token")):
         logger.info("%s: the login signs tokens with the key that the server's code chose (jwt_signing_key)", name)
-    _fastmcp.use_lock(proxy, lambda grant: SharedLock(shared, "grant", grant))
-    if (manager := _fastmcp.assertions_of(proxy)) is not None:
+    compat.use_lock(proxy, lambda grant: SharedLock(shared, "grant", grant))
+    if (manager := compat.assertions_of(proxy)) is not None:
         protect_client_assertions(manager, once)
     _protect(proxy, shared, once)
-    note_logins(proxy, _keeping(_fastmcp.clients_of(proxy), storage))
+    note_logins(proxy, _keeping(compat.clients_of(proxy), storage))
 
 
 def share_provider(provider: OAuthProvider, shared: SharedLogins, once: SingleUse) -> None:
@@ -65,16 +65,16 @@ def share_provider(provider: OAuthProvider, shared: SharedLogins, once: SingleUs
 
 def limit_storage(proxy: "OAuthProxy", stored: StoredBytes) -> None:
     """Let unused registrations expire in the storage of a single replica without Redis."""
-    note_logins(proxy, _keeping(_fastmcp.clients_of(proxy), _limited(proxy, stored)))
+    note_logins(proxy, _keeping(compat.clients_of(proxy), _limited(proxy, stored)))
 
 
 def _limited(proxy: "OAuthProxy", stored: StoredBytes) -> LocalStorage:
     """Put the limits of `LocalStorage` around the storage of a provider."""
-    found = _fastmcp.storage_of(proxy)
+    found = compat.storage_of(proxy)
     if isinstance(found, LocalStorage):  # of an earlier app in this process
         found = found.key_value
-    storage = LocalStorage(found, stored, _fastmcp.folder_of(proxy))
-    _fastmcp.use_storage(proxy, storage)
+    storage = LocalStorage(found, stored, compat.folder_of(proxy))
+    compat.use_storage(proxy, storage)
     return storage
 
 

@@ -76,7 +76,7 @@ def _limit(provider: AuthProvider, stored: StoredBytes | None) -> None:
     # Their import takes 150 ms, which a server with a token verifier saves.
     from fastmcp.server.auth import OAuthProxy  # noqa: PLC0415
 
-    from anyreplica.features.login import _fastmcp  # noqa: PLC0415
+    from anyreplica.features.login import compat  # noqa: PLC0415
     from anyreplica.features.login.documents import ClientDocuments  # noqa: PLC0415
     from anyreplica.features.login.registration import refuse_large_registrations  # noqa: PLC0415
     from anyreplica.features.login.sharing import limit_storage  # noqa: PLC0415
@@ -85,7 +85,7 @@ def _limit(provider: AuthProvider, stored: StoredBytes | None) -> None:
     for part in issuing(provider):
         refuse_large_registrations(part)
         if isinstance(part, OAuthProxy):
-            _fastmcp.limit_fetches(part, documents)
+            compat.limit_fetches(part, documents)
             if stored is not None:
                 limit_storage(part, stored)
 

@@ -24,8 +24,8 @@ from anyreplica.features.sessions.channel import SESSION
 from anyreplica.features.sessions.records import MOST_RESOURCES, MOST_URI_BYTES, SessionRecords
 from anyreplica.features.sessions.session import Session
 from anyreplica.http.request_record import record_of
-from anyreplica.mcp import _sdk
-from anyreplica.mcp._sdk_server import SdkServer
+from anyreplica.mcp.compat import sdk
+from anyreplica.mcp.compat.sdk_server import SdkServer
 
 _TOO_MANY = (
     f"Too many subscriptions: a session has at most {MOST_RESOURCES}, with at most {MOST_URI_BYTES} bytes of URIs; "
@@ -49,7 +49,7 @@ class SessionMethods:
         if isinstance(mcp, SdkServer):
             return
         self._mcp = mcp
-        server = _sdk.low_level(mcp)
+        server = sdk.low_level(mcp)
         server.notification_options = NotificationOptions(
             prompts_changed=True, resources_changed=True, tools_changed=True
         )
@@ -69,7 +69,7 @@ class SessionMethods:
         """Subscribe a session to a resource that its caller may see."""
         session, uri = _required(ctx), str(params.uri)
         with _reachable():
-            if not await _sdk.has_resource(self._mcp, ctx, uri):
+            if not await sdk.has_resource(self._mcp, ctx, uri):
                 raise MCPError(RESOURCE_NOT_FOUND, f"Resource not found: {uri!r}", {"uri": uri})
             subscribed = await self._records.subscribe(session, uri)
         if not subscribed:

@@ -14,7 +14,7 @@ from typing import Any
 from fastmcp import FastMCP
 from uncalled_for import SharedContext
 
-from anyreplica.mcp._sdk import low_level
+from anyreplica.mcp.compat.sdk import low_level
 
 
 def _scope() -> dict[ContextVar[Any], Any]:

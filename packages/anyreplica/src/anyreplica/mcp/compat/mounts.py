@@ -29,9 +29,9 @@ from fastmcp.utilities.components import FastMCPComponent
 from fastmcp.utilities.tasks import TASKS_EXTENSION_ID
 from starlette.routing import BaseRoute
 
-from anyreplica.mcp._overrides import own_way
-from anyreplica.mcp._sdk import low_level
-from anyreplica.mcp._sdk_server import SdkServer
+from anyreplica.mcp.compat.overrides import own_way
+from anyreplica.mcp.compat.sdk import low_level
+from anyreplica.mcp.compat.sdk_server import SdkServer
 from anyreplica.mcp.registry import Components, Prepare
 
 _STEADY_TRANSFORMS = (Namespace, PromptsAsTools, ResourcesAsTools, ToolTransform, VersionFilter, Visibility)

@@ -16,8 +16,8 @@ from starlette.types import Scope
 from anyreplica.auth.caller import caller_of
 from anyreplica.http.request_record import drop_credentials, drop_session_id, headers_of
 from anyreplica.http.responses import encode
-from anyreplica.mcp._log_levels import take_default_level
 from anyreplica.mcp.call import Call, ClientRequestError
+from anyreplica.mcp.compat.log_levels import take_default_level
 from anyreplica.mcp.message import Notification, Request
 from anyreplica.shared.publish import publish
 

@@ -33,8 +33,8 @@ from mcp_types.version import LATEST_MODERN_VERSION
 from pydantic import AnyHttpUrl, ValidationError
 from starlette.routing import Route
 
-from anyreplica.mcp import _sdk
-from anyreplica.mcp.dispatch import Dispatch
+from anyreplica.mcp.compat import sdk
+from anyreplica.mcp.compat.dispatch import Dispatch
 from anyreplica.mcp.message import Request
 from anyreplica.mcp.registry import Components, Prepare
 from anyreplica.settings.errors import StartupError
@@ -211,7 +211,7 @@ class SdkServer(FastMCP[Any]):
     def _page(self, method: str, entry: HandlerEntry[Any], cursor: str | None) -> Any:
         scope = {"type": "http", "method": "POST", "path": "/mcp", "query_string": b"", "headers": []}
         dispatch = Dispatch(Request(0, method, None, 0), scope)
-        runner = _sdk.runner_of(self, self._state, LATEST_MODERN_VERSION)
+        runner = sdk.runner_of(self, self._state, LATEST_MODERN_VERSION)
         context = runner._make_context(dispatch, method, None, None, LATEST_MODERN_VERSION)
         return entry.handler(context, mt.PaginatedRequestParams(cursor=cursor))
 
@@ -247,7 +247,7 @@ class SdkServer(FastMCP[Any]):
         if memory is None:
             return False
         if bus is None:
-            _sdk.withdraw_method(self, _LISTEN)
+            sdk.withdraw_method(self, _LISTEN)
         else:
             memory.publish = bus.publish  # the author's code may have a reference to its bus
         return True

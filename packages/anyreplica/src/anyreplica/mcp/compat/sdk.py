@@ -1,7 +1,7 @@
 """The private names of FastMCP and the MCP SDK that serving a request needs.
 
-Only modules whose names begin with one underscore use private names. `tests/test_private_names.py` lists the names.
-When an upgrade moves one of them, the test fails and says which one.
+Only the modules of this folder, `components/compat.py` and `features/login/compat.py` use private names.
+`tests/test_private_names.py` lists the names. When an upgrade moves one of them, the test fails and says which one.
 """
 
 import re
@@ -44,7 +44,7 @@ from uncalled_for import CycleError, frame_scope, get_dependency_parameters
 from uncalled_for.resolution import _Depends  # type: ignore[attr-defined]
 
 from anyreplica.mcp.call import Call
-from anyreplica.mcp.dispatch import CallOutbound, Dispatch
+from anyreplica.mcp.compat.dispatch import CallOutbound, Dispatch
 
 _RAW = "_raw_mcp_result"
 _set = object.__setattr__

@@ -12,8 +12,8 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
 
-from anyreplica.mcp._sdk import low_level
-from anyreplica.mcp._sdk_server import SdkServer
+from anyreplica.mcp.compat.sdk import low_level
+from anyreplica.mcp.compat.sdk_server import SdkServer
 from anyreplica.settings.errors import StartupError
 
 _OUTSIDE_OF_REQUESTS = frozenset(
