@@ -18,10 +18,8 @@ if TYPE_CHECKING:
     from anyreplica import downstream
     from anyreplica.app import App, app_factory, create_app
     from anyreplica.cli.main import main
-    from anyreplica.components.checks import check
-    from anyreplica.components.completion import completion
     from anyreplica.components.job import Progress, in_thread, job
-    from anyreplica.components.lifespan import lifespan
+    from anyreplica.components.marks import check, completion, lifespan
     from anyreplica.feature import Feature, Parts, Position, Replica
     from anyreplica.features.cache.policy import cached
     from anyreplica.process.replica import replica_name
@@ -66,10 +64,8 @@ __all__ = [
 _NAMES = {
     "app": ("App", "app_factory", "create_app"),
     "cli.main": ("main",),
-    "components.checks": ("check",),
-    "components.completion": ("completion",),
     "components.job": ("Progress", "in_thread", "job"),
-    "components.lifespan": ("lifespan",),
+    "components.marks": ("check", "completion", "lifespan"),
     "feature": ("Feature", "Parts", "Position", "Replica"),
     "features.cache.policy": ("cached",),
     "process.replica": ("replica_name",),

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from anyreplica._version import __version__
 from anyreplica.auth.authentication import Authentication
 from anyreplica.auth.client_identity import ClientIdentities
-from anyreplica.components.checks import Check
+from anyreplica.components.marks import Check
 from anyreplica.feature import Parts, Position, PreparedServer, Replica
 from anyreplica.http.access_log import access_lines
 from anyreplica.http.cors import cors

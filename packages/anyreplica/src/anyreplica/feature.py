@@ -21,9 +21,9 @@ from starlette.types import ASGIApp
 
 from anyreplica.auth.authentication import Challenge, RequestCheck, TokenSource
 from anyreplica.auth.caller import PublicKeys
-from anyreplica.components.checks import Check
 from anyreplica.components.containment import AsyncFunction
 from anyreplica.components.discovery import Discovered
+from anyreplica.components.marks import Check
 from anyreplica.http.access_log import AccessLog, Write
 from anyreplica.http.request_limits import Limiter, Observe, RequestLimits
 from anyreplica.http.request_record import quiet_paths

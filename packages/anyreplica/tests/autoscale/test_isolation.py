@@ -17,8 +17,7 @@ from anyreplica.autoscale import autoscaler as looks
 from anyreplica.autoscale.autoscaler import Autoscaler
 from anyreplica.autoscale.docker_api import DockerApi
 from anyreplica.autoscale.metrics import AutoscaleMetrics
-from anyreplica.autoscale.metrics_client import metrics_client
-from anyreplica.autoscale.page import MAX_BYTES, Page
+from anyreplica.autoscale.page import MAX_BYTES, Page, metrics_client
 from anyreplica.autoscale.service import ReplicaTask, Service
 from tests.autoscale.damage import damaged_pages
 from tests.autoscale.engine import LABELS, Engine, task

@@ -5,7 +5,7 @@ import uuid
 
 import pytest
 
-from anyreplica.load.fields import maker
+from anyreplica.load.scenario import maker
 
 
 def test_without_fields_there_is_nothing_to_make() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from anyreplica.load.samples import Samples, merged
+from anyreplica.load.latency import Samples, merged
 from anyreplica.load.summary import Summary, summarize
 from anyreplica.load.watch import Generator
 

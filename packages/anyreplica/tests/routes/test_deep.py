@@ -12,7 +12,7 @@ from tests.starts import start
 
 PACK = """
 import asyncio
-from anyreplica.components.checks import check
+from anyreplica.components.marks import check
 
 @check
 async def database():
@@ -111,7 +111,7 @@ def test_an_unknown_caller_is_logged_and_counted(start_server: StartServer, path
 )
 def test_an_invalid_check_stops_the_start(tmp_path: Path, source: str, said: str) -> None:
     """An invalid check stops the start with one line."""
-    settings = pack(tmp_path, f"from anyreplica.components.checks import check\n\n{source}\n")
+    settings = pack(tmp_path, f"from anyreplica.components.marks import check\n\n{source}\n")
     done = start("check", **settings)
     assert done.returncode == 3
     assert said in done.stderr

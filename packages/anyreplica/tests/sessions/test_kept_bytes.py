@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anyreplica.components.deadline import Pauses
-from anyreplica.features.sessions import expiring
+from anyreplica.features.sessions import kept_bytes
 from anyreplica.features.sessions.event_store import FOREIGN, UNKNOWN, LocalEvents
-from anyreplica.features.sessions.expiring import Expiring
-from anyreplica.features.sessions.kept_bytes import EVENT_BYTES, KeptBytes
+from anyreplica.features.sessions.kept_bytes import EVENT_BYTES, Expiring, KeptBytes
 from anyreplica.features.sessions.waiting_calls import WaitingCall, WaitingCalls
 from anyreplica.http.limits import InFlight, Memory, Shares
 from anyreplica.mcp.call import ClientRequestError
@@ -53,7 +52,7 @@ def test_entries_expire(steps: list[tuple[str, str, int]]) -> None:
     clock, model, expired = Clock(), dict[str, tuple[int, float]](), list[int]()
     gone: list[int] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(expiring, "time", clock)
+        patch.setattr(kept_bytes, "time", clock)
         found: Expiring[int] = Expiring(expired.append)
         for number, (step, name, seconds) in enumerate(steps):
             if step == "add":

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from anyreplica.features.tracing import tracing
+from anyreplica.features.tracing import feature as tracing
 from anyreplica.settings import Settings, misspelt
 from anyreplica.settings.errors import StartupError
 from conftest import run

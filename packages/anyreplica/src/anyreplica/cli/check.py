@@ -20,10 +20,9 @@ from anyreplica.features.jobs.worker_app import check as check_worker
 from anyreplica.mcp.compat import sdk
 from anyreplica.mcp.compat.sdk_server import SdkServer
 from anyreplica.mcp.components import cannot_ask
-from anyreplica.process.exit_codes import EXIT_REFUSED
 from anyreplica.process.lifecycle import Lifecycle
 from anyreplica.process.replica import uvicorn_options
-from anyreplica.process.start import StartReport, refusing
+from anyreplica.process.start import EXIT_REFUSED, StartReport, refusing
 from anyreplica.settings import of_fastmcp
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from anyreplica._version import __version__
-from anyreplica.process.exit_codes import EXIT_REFUSED
+from anyreplica.process.start import EXIT_REFUSED
 from anyreplica.process.versions import check_versions
 from anyreplica.settings import of_fastmcp
 from anyreplica.settings.errors import StartupError

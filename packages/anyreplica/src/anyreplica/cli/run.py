@@ -26,10 +26,9 @@ from anyreplica.mcp.compat import mounts
 from anyreplica.mcp.compat.sdk_server import SdkServer
 from anyreplica.mcp.own_work import own_work
 from anyreplica.process import local_redis, local_replicas
-from anyreplica.process.exit_codes import EXIT_REFUSED
 from anyreplica.process.listening import Server, authority, hosts, refuse_taken
 from anyreplica.process.replica import uvicorn_options
-from anyreplica.process.start import refusing
+from anyreplica.process.start import EXIT_REFUSED, refusing
 from anyreplica.settings import Settings
 
 _MAX_REPLICAS = 64

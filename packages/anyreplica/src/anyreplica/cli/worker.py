@@ -7,8 +7,7 @@ from anyreplica.cli.app_of import app_of
 from anyreplica.cli.main import server_argument, split
 from anyreplica.cli.run import serve
 from anyreplica.features.jobs.server_tasks import task_tools
-from anyreplica.process.exit_codes import EXIT_REFUSED
-from anyreplica.process.start import refusing
+from anyreplica.process.start import EXIT_REFUSED, refusing
 
 
 def main(arguments: Sequence[str], *, default: str) -> int:

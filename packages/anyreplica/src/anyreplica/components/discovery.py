@@ -17,11 +17,10 @@ from fastmcp.server.providers.filesystem_discovery import extract_components
 from fastmcp.server.transforms import Transform
 from fastmcp.utilities.components import FastMCPComponent
 
-from anyreplica.components.checks import Check
 from anyreplica.components.containment import AsyncFunction, Function, contain, plain_function
 from anyreplica.components.importing import MARK, DiscoveryError, import_module, short
 from anyreplica.components.job import Job, JobMeta, make_job
-from anyreplica.components.lifespan import Lifespan
+from anyreplica.components.marks import Check, Lifespan
 from anyreplica.components.prepare import Preparation, WrapTool
 from anyreplica.settings import Settings
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from anyreplica.load import fields, thresholds
+from anyreplica.load import scenario, thresholds
 from anyreplica.load.arguments import (
     duration,
     earlier_run,
@@ -213,7 +213,7 @@ exit codes:
     )
 
     what = parser.add_argument_group(
-        "requests", f"Placeholders in --args get a new value in each request:\n{fields.FIELDS_HELP}"
+        "requests", f"Placeholders in --args get a new value in each request:\n{scenario.FIELDS_HELP}"
     )
     chosen = what.add_mutually_exclusive_group()
     add = chosen.add_argument
@@ -330,7 +330,7 @@ def _signer(given: argparse.Namespace) -> Signer | None:
 def _what(given: argparse.Namespace) -> dict[str, Any]:
     if given.args and not (given.tool or given.method):
         raise ValueError("--args needs --tool or --method")
-    fields.maker(given.args)
+    scenario.maker(given.args)
     if given.tool:
         return {"tool": given.tool, "args": given.args}
     if given.method:

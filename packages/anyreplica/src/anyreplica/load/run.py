@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from anyreplica.load.connection import Connection
+from anyreplica.load.latency import Samples
 from anyreplica.load.message import Family, LoadTarget
 from anyreplica.load.pace import Ramp
-from anyreplica.load.samples import Samples
 from anyreplica.load.scenario import Scenario
 
 _TIMER = 0.002

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
-from anyreplica.load.latency import Bucket, Latency, histogram, percentile
-from anyreplica.load.samples import Sample, Samples
+from anyreplica.load.latency import Bucket, Latency, Sample, Samples, histogram, percentile
 from anyreplica.load.watch import Generator
 
 SLICES = 60

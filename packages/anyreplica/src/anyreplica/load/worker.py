@@ -19,10 +19,10 @@ from mcp_types import TextContent
 
 from anyreplica.load import plan
 from anyreplica.load.client import REFUSED_PAUSE, LoadClient
+from anyreplica.load.latency import Samples
 from anyreplica.load.message import Family
 from anyreplica.load.options import Options
 from anyreplica.load.run import LoadRun, Working
-from anyreplica.load.samples import Samples
 from anyreplica.load.watch import Watch
 from anyreplica.signing.httpx_auth import Signed
 

@@ -9,8 +9,8 @@ from multiprocessing.connection import Connection as Pipe
 from multiprocessing.connection import wait
 from typing import Any
 
+from anyreplica.load.latency import Samples, merged
 from anyreplica.load.options import Options
-from anyreplica.load.samples import Samples, merged
 from anyreplica.load.watch import Generator, generator
 from anyreplica.load.worker import LiveTick, Part, work
 

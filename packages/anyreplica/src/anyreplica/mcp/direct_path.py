@@ -20,12 +20,12 @@ from mcp_types import CallToolRequestParams
 from anyreplica.components import arguments as arguments_
 from anyreplica.components.deadline import END
 from anyreplica.components.outcome import Handover
-from anyreplica.mcp.around import reply_to, run_middleware, wait_for
 from anyreplica.mcp.call import Call
 from anyreplica.mcp.compat.sdk import Binding, selected_version
+from anyreplica.mcp.fast_path import reply_to, run_middleware, wait_for
 from anyreplica.mcp.fastmcp_path import HANDSHAKE_FULL, STATELESS_FULL, FastMcpPath
 from anyreplica.mcp.plan import DirectPlan
-from anyreplica.process import eager_task
+from anyreplica.process.tasks import start_eagerly
 
 
 class DirectPath:
@@ -41,7 +41,7 @@ class DirectPath:
         call.record.path = STATELESS_FULL if call.modern else HANDSHAKE_FULL
         if not call.channel.is_open:
             return self._open_and_answer(call, plan)
-        task = eager_task.start(self._call(call, plan), loop=asyncio.get_running_loop())
+        task = start_eagerly(self._call(call, plan), loop=asyncio.get_running_loop())
         if task.done():
             return reply_to(call, task.result(), self.fallback)
         return wait_for(call, task, plan.name, plan.seconds, self.fallback)

@@ -36,7 +36,7 @@ from anyreplica.mcp.message import (
 from anyreplica.mcp.paths import CallPaths
 from anyreplica.mcp.reply import Reply
 from anyreplica.mcp.server_setup import ServerSetup
-from anyreplica.process.background_task import background_task
+from anyreplica.process.tasks import background_task
 from anyreplica.settings import Settings
 
 logger = logging.getLogger(__name__)

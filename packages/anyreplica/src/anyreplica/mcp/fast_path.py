@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
@@ -12,16 +12,60 @@ from fastmcp.tools import ToolResult
 from mcp_types import CallToolRequestParams
 
 from anyreplica.auth.caller import Caller
+from anyreplica.components.call_limits import out_of_time
 from anyreplica.components.deadline import END
 from anyreplica.components.outcome import BODY_OUTCOME, Handover, Outcome
-from anyreplica.mcp.around import run_middleware, wait_for
 from anyreplica.mcp.call import Call
 from anyreplica.mcp.compat.sdk import Binding, body_error
 from anyreplica.mcp.fastmcp_path import FastMcpPath
 from anyreplica.mcp.message import Envelopes
 from anyreplica.mcp.plan import DirectPlan, Plan
 from anyreplica.mcp.planning import Plans
-from anyreplica.process import eager_task
+from anyreplica.process.tasks import start_eagerly
+
+CallTool = Callable[[MiddlewareContext[Any]], Awaitable[Any]]
+
+
+async def run_middleware(
+    call: Call, plan: Plan | DirectPlan, context: MiddlewareContext[Any], body: CallTool
+) -> bytes | Handover:
+    """Call a tool through the registered middleware, and return the response; or hand an unusual outcome over.
+
+    Args:
+        body: the innermost step, which calls the tool.
+    """
+    step = body
+    for outer in reversed(plan.steps):
+        step = partial(outer, call_next=step)
+    try:
+        result = await step(context)
+    except BaseException as error:  # noqa: BLE001  # even a SystemExit must end this call only
+        return Handover(after_middleware=Outcome(error=error))
+    if type(result) is not ToolResult or result.is_error:
+        return Handover(after_middleware=Outcome(result))
+    try:
+        return plan.templates.write(call.request.id, call.version, result)
+    except Exception:  # noqa: BLE001  # the FastMCP path reports what is wrong with the result
+        return Handover(after_middleware=Outcome(result))
+
+
+def reply_to(call: Call, reply: bytes | Handover, fallback: FastMcpPath) -> Awaitable[None]:
+    """Send the response, or let the FastMCP path write it."""
+    return call.reply.finish(200, reply) if isinstance(reply, bytes) else fallback.answer(call, reply)
+
+
+async def wait_for(
+    call: Call, task: asyncio.Task[bytes | Handover], tool: str, seconds: float, fallback: FastMcpPath
+) -> None:
+    """Wait for the task of a call, at most for its time limit, and reply."""
+    try:
+        await call.reply.wait_for(task, seconds)
+        reply = task.result()
+    except TimeoutError:
+        error = out_of_time("tool", tool, seconds)
+        reply = Handover(after_middleware=Outcome(error=error, logged=True))
+    await reply_to(call, reply, fallback)
+
 
 _PARAMS = frozenset({"name", "arguments", "_meta"})
 
@@ -83,7 +127,7 @@ class FastPath:
         if not call.channel.is_open and plan.needs_session:
             return self._open_and_answer(call, plan)
         running = self._within_middleware(call, plan) if plan.middleware else self._plainly(call, plan)
-        task = eager_task.start(running, loop=asyncio.get_running_loop())
+        task = start_eagerly(running, loop=asyncio.get_running_loop())
         if task.done():
             reply = task.result()
             return call.reply.finish(200, reply) if isinstance(reply, bytes) else self.fallback.answer(call, reply)

@@ -16,12 +16,11 @@ from starlette.types import ASGIApp
 from uvicorn.supervisors import Multiprocess
 from uvicorn.supervisors.multiprocess import Process
 
-from anyreplica.process.exit_codes import EXIT_REFUSED
 from anyreplica.process.forking import forked, serve
 from anyreplica.process.listening import Server, hosts, new_socket, refuse_taken
 from anyreplica.process.local_redis import LocalRedis
 from anyreplica.process.replica import uvicorn_options
-from anyreplica.process.start import one_printer, share_printer
+from anyreplica.process.start import EXIT_REFUSED, one_printer, share_printer
 from anyreplica.settings import Settings
 from anyreplica.settings.errors import StartupError
 

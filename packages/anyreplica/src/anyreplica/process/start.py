@@ -1,4 +1,4 @@
-"""Print one line that says why a process cannot start."""
+"""Print one line that says why a process cannot start. The exit codes of all commands."""
 
 import asyncio
 import logging
@@ -13,6 +13,9 @@ from multiprocessing.connection import Connection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from anyreplica.settings.errors import StartupError
+
+EXIT_REFUSED = 3
+"""A replica refused to start. The code is uvicorn's STARTUP_FAILURE: uvicorn does not restart such a replica."""
 
 _byte: Connection | None = None
 

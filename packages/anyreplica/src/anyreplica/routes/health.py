@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from anyreplica.components.checks import Check
+from anyreplica.components.marks import Check
 from anyreplica.process.lifecycle import Lifecycle
 from anyreplica.settings.paths import PathSettings
 

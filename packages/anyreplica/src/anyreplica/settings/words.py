@@ -1,9 +1,19 @@
-"""The base class and the types of all groups of settings."""
+"""The base class and the types of all groups of settings, and the keys that replicas derive from a secret."""
 
+import hmac
+from collections.abc import Iterable
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+
+def derived(keys: Iterable[str], purpose: str) -> list[bytes]:
+    """Return a key of 32 bytes for each key, in the same order.
+
+    What a key of one purpose has encrypted or signed is not valid for another purpose.
+    """
+    return [hmac.digest(key.encode(), f"anyreplica {purpose}".encode(), "sha256") for key in keys]
 
 
 class SettingsGroup(BaseSettings):

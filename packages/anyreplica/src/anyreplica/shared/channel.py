@@ -7,7 +7,7 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from anyreplica.process.background_task import background_task
+from anyreplica.process.tasks import background_task
 from anyreplica.shared.lost_redis import patiently, reason
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
-from anyreplica.process.background_task import background_task
+from anyreplica.process.tasks import background_task
 from anyreplica.settings import Settings
 from anyreplica.shared.lost_redis import patiently
 

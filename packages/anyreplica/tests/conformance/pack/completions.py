@@ -2,7 +2,7 @@
 
 from mcp_types import CompletionArgument, CompletionContext, PromptReference, ResourceTemplateReference
 
-from anyreplica.components.completion import completion
+from anyreplica.components.marks import completion
 
 
 @completion

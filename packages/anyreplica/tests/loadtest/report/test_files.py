@@ -7,8 +7,8 @@ from pathlib import Path
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 
+from anyreplica.load.latency import Samples
 from anyreplica.load.report.files import SCHEMA, as_json, write_csv, write_json
-from anyreplica.load.samples import Samples
 from anyreplica.load.summary import Summary
 from tests.loadtest.test_summary import SUMMARY, samples, summary
 

@@ -5,8 +5,8 @@ import io
 import pytest
 from rich.console import Console
 
+from anyreplica.load.latency import Samples
 from anyreplica.load.report.text import show
-from anyreplica.load.samples import Samples
 from anyreplica.load.summary import Summary
 from anyreplica.load.watch import Generator
 from tests.loadtest.test_summary import SUMMARY, samples, summary

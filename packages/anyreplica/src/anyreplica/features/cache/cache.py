@@ -9,7 +9,7 @@ from cachetools import LRUCache
 
 from anyreplica.components.outcome import Outcome
 from anyreplica.features.cache.shared_results import CachedResult, SharedResults
-from anyreplica.process import eager_task
+from anyreplica.process.tasks import start_eagerly
 
 Answer = Literal["hit", "stale", "miss", "shared", "bypassed"]
 """How a call of a cached tool was answered.
@@ -48,7 +48,7 @@ class Cache:
 
     def start(self, key: bytes, make: Callable[[], Awaitable[Any]]) -> asyncio.Task[Outcome]:
         """Start a task that produces a result. The task continues when the call that started it is cancelled."""
-        task = eager_task.start(_outcome(make), loop=asyncio.get_running_loop())
+        task = start_eagerly(_outcome(make), loop=asyncio.get_running_loop())
         if not task.done():
             self.runs[key] = task
             task.add_done_callback(lambda _: self.runs.pop(key))

@@ -11,10 +11,10 @@ from fastmcp.tools import Tool
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from anyreplica.components.checks import Check
 from anyreplica.components.discovery import Discovered
 from anyreplica.components.importing import DiscoveryError
 from anyreplica.components.job import JOB_TOOLS
+from anyreplica.components.marks import Check
 from anyreplica.feature import Feature, Parts, Replica
 from anyreplica.features.jobs.record import JobError
 from anyreplica.features.jobs.routes import JobRoutes

@@ -28,7 +28,7 @@ from anyreplica.mcp.compat.sdk import selected_version
 from anyreplica.settings import Settings
 from anyreplica.settings.errors import StartupError
 from anyreplica.settings.extras import require_extra
-from anyreplica.settings.keys import derived
+from anyreplica.settings.words import derived
 
 if TYPE_CHECKING:
     from fastmcp_tasks import TasksExtension

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from anyreplica.auth.caller import Caller
 from anyreplica.features.keys.key import KeyEntry, KeyFileError, read
-from anyreplica.process.background_task import background_task
+from anyreplica.process.tasks import background_task
 from anyreplica.settings.rate import Rate
 from anyreplica.signing.keypair import public_key
 

@@ -19,7 +19,7 @@ from anyreplica.features.login.shared import SharedLock, SharedLogins, SingleUse
 from anyreplica.features.login.storage import LocalStorage, LoginStorage
 from anyreplica.settings import Settings
 from anyreplica.settings.errors import StartupError
-from anyreplica.settings.keys import derived
+from anyreplica.settings.words import derived
 
 if TYPE_CHECKING:
     from fastmcp.server.auth import OAuthProxy

@@ -19,7 +19,7 @@ from anyreplica.features.login.limits import StoredBytes
 from anyreplica.features.login.registration import UNUSED_SECONDS, USED_SECONDS
 from anyreplica.features.login.shared import SharedLogins
 from anyreplica.http.responses import encode
-from anyreplica.settings.keys import derived
+from anyreplica.settings.words import derived
 
 if TYPE_CHECKING:
     from key_value.aio.protocols import AsyncKeyValue

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from anyreplica.features.ratelimit.buckets import GRANTED, Buckets, Verdict
-from anyreplica.process.background_task import background_task
+from anyreplica.process.tasks import background_task
 from anyreplica.settings.rate import Rate
 from anyreplica.shared.lost_redis import reason
 from anyreplica.shared.peers import Peers

@@ -16,8 +16,8 @@ from starlette.types import Scope
 
 from anyreplica.components.deadline import PAUSES
 from anyreplica.features.sessions.call_events import CallEvents
+from anyreplica.features.sessions.client_requests import with_progress
 from anyreplica.features.sessions.open_round import OpenRound, Question, new_identity
-from anyreplica.features.sessions.progress import with_progress
 from anyreplica.features.sessions.session import Session
 from anyreplica.features.sessions.sessions import Sessions
 from anyreplica.features.sessions.waiting_calls import WaitingCall

@@ -33,7 +33,7 @@ from anyreplica.features.sessions.session import Session
 from anyreplica.http.limits import Shares
 from anyreplica.http.refusal import Refused
 from anyreplica.http.responses import FIRST_WITH_EMPTY, encode
-from anyreplica.process.background_task import background_task
+from anyreplica.process.tasks import background_task
 from anyreplica.shared.lost_redis import QUICK_SECONDS, patiently, retry_for
 from anyreplica.shared.notifier import Notifier, RedisNotifier
 

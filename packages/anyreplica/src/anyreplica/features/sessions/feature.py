@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from fastmcp.server.middleware import Middleware
 
 from anyreplica.feature import Feature, Parts, Replica
-from anyreplica.features.sessions.adopted_calls import AdoptedCalls
-from anyreplica.features.sessions.requests import SessionRequests
+from anyreplica.features.sessions.requests import AdoptedCalls, SessionRequests
 from anyreplica.features.sessions.rounds import Rounds
 from anyreplica.features.sessions.session_methods import SessionMethods
 from anyreplica.features.sessions.sessions import Sessions

@@ -12,7 +12,7 @@ from mcp.server.request_state import AESGCMRequestStateCodec, InvalidRequestStat
 from pydantic_core import from_json
 
 from anyreplica.http.responses import encode
-from anyreplica.settings.keys import derived
+from anyreplica.settings.words import derived
 
 _FORMAT = 1
 MOST_CHARACTERS = 256 * 1024

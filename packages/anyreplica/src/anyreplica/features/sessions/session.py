@@ -19,7 +19,7 @@ from pydantic_core import from_json
 
 from anyreplica.http.refusal import Refused
 from anyreplica.http.responses import encode
-from anyreplica.settings.keys import derived
+from anyreplica.settings.words import derived
 
 _FORMAT = 1
 _LONGEST_ID = 4096

@@ -17,10 +17,9 @@ from starlette.types import Scope
 from anyreplica.auth.caller import ANYBODY, owner_of
 from anyreplica.auth.client_identity import ClientIdentities
 from anyreplica.features.sessions.answers import answers
-from anyreplica.features.sessions.client_requests import ClientRequests
+from anyreplica.features.sessions.client_requests import ClientProgress, ClientRequests
 from anyreplica.features.sessions.event_log import EventLog
 from anyreplica.features.sessions.metrics import StreamMetrics
-from anyreplica.features.sessions.progress import ClientProgress
 from anyreplica.features.sessions.records import SessionRecords
 from anyreplica.features.sessions.session import Session, SessionIds, unknown_session
 from anyreplica.features.sessions.streams import SessionStreams

@@ -1,10 +1,11 @@
 """The feature *tracing*: spans of requests and jobs, sent to OTEL_EXPORTER_OTLP_ENDPOINT."""
 
+import os
 import time
 from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context as current_context
 from opentelemetry import trace
@@ -14,12 +15,61 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from anyreplica._version import __version__
 from anyreplica.feature import Feature, Parts, Position, Replica
-from anyreplica.features.tracing.tracing import check, tracing
 from anyreplica.http.request_record import FAULT, LONGEST, RequestRecord, mcp_paths, path_of, quiet_paths, record_of
 from anyreplica.http.responses import BEGINNINGS
 from anyreplica.http.trace_context import of_headers, of_meta
 from anyreplica.process.logs import request_id, trace_id
+from anyreplica.settings import Settings
+from anyreplica.settings.errors import StartupError
 from anyreplica.settings.paths import PathSettings
+
+if TYPE_CHECKING:
+    from anyreplica.features.tracing.export import Export
+
+
+_PROTOCOL = "http/protobuf"
+_ABSENT = (
+    "OTEL_EXPORTER_OTLP_ENDPOINT: the packages for traces are not installed; "
+    "build the image with --build-arg EXTRAS=traces, or run "
+    "pip install opentelemetry-sdk opentelemetry-exporter-otlp-proto-http"
+)
+
+
+def tracing(settings: Settings, replica: str) -> "Export | None":
+    """Start tracing, or return None if the settings enable no traces.
+
+    Call this function once in a process, before any code asks whether calls are traced.
+
+    Raises:
+        StartupError: the SDK is not installed, or refuses one of its environment variables.
+    """
+    if not settings.otel_exporter_otlp_endpoint:
+        return None
+    check(settings)
+    from anyreplica.features.tracing import export  # noqa: PLC0415  # the import takes 0.2 s
+
+    try:
+        return export.begin(settings, replica)
+    except ValueError as error:
+        raise StartupError(f"OTEL_…: {error}") from None
+
+
+def check(settings: Settings) -> None:
+    """Check that traces can be sent.
+
+    Raises:
+        StartupError: the SDK is not installed, or its variables select another protocol.
+    """
+    if not settings.otel_exporter_otlp_endpoint:
+        return
+    try:
+        from anyreplica.features.tracing import export  # noqa: F401, PLC0415
+    except ImportError:
+        raise StartupError(_ABSENT) from None
+    for name in ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"):
+        if (said := os.environ.get(name)) and said != _PROTOCOL:
+            raise StartupError(f"{name}={said}: protocol not supported; set {_PROTOCOL}")
+
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT", "TRACE"})
 

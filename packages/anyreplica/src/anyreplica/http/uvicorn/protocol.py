@@ -18,7 +18,7 @@ from anyreplica.http.responses import ASGI_EXTENSIONS
 from anyreplica.http.uvicorn.connections import KEY, Connections
 from anyreplica.http.uvicorn.cycle import Cycle, write_batch_for
 from anyreplica.http.uvicorn.reader import SLICE, Reader
-from anyreplica.process import eager_task
+from anyreplica.process.tasks import start_eagerly
 from anyreplica.settings import Settings
 
 if TYPE_CHECKING:
@@ -302,7 +302,7 @@ class HttpProtocol(asyncio.Protocol):
         if cycle is None:  # the connection was lost before the turn of this request
             return
         running: Any = self.app(cycle.scope, cycle.receive, cycle.send)
-        task: asyncio.Task[None] = eager_task.start(running, loop=self.loop, context=self._context.copy())
+        task: asyncio.Task[None] = start_eagerly(running, loop=self.loop, context=self._context.copy())
         if task.done():
             self._ended(cycle, task)
         else:
@@ -315,7 +315,7 @@ class HttpProtocol(asyncio.Protocol):
         if cycle.response_complete and not task.cancelled() and task.exception() is None:
             cycle.on_response = _nothing
             return
-        looking = eager_task.start(cycle.run_asgi(lambda *_: task), loop=self.loop, context=self._context.copy())
+        looking = start_eagerly(cycle.run_asgi(lambda *_: task), loop=self.loop, context=self._context.copy())
         if not looking.done():
             self.server_state.tasks.add(looking)
             looking.add_done_callback(self.server_state.tasks.discard)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from anyreplica.load.knee import Knee, Stage
-from anyreplica.load.samples import Samples
+from anyreplica.load.latency import Samples
 from anyreplica.load.summary import Summary
 
 SCHEMA = Path(__file__).with_name("schema.json")
