@@ -201,7 +201,7 @@ async def test_without_redis_a_replica_notifies_its_own_listeners(
             await eventually(
                 lambda: bool(heard_too) and event(3) in heard, "both listeners have received the third event"
             )
-    assert "goes to the listeners of this replica only" in caplog.text
+    assert "go to the listeners of this replica only" in caplog.text
     assert "gets no change events of other replicas" in caplog.text
 
 

@@ -278,7 +278,7 @@ def test_during_an_outage_of_redis_states_are_accepted(start_server: StartServer
     assert accepted(asked.answer(server.url))
     assert accepted(asked.answer(server.url))
     until(
-        lambda: "a requestState was accepted without the check for a second use" in server.output,
+        lambda: "a requestState is accepted without the check for a second use" in server.output,
         "the log contains the warning",
     )
     redis_server.start()

@@ -7,10 +7,7 @@ from contextlib import asynccontextmanager
 from starlette.types import Message, Receive
 
 from anyreplica.http import json_values
-from anyreplica.http.refusal import ClientGone, Refused
-
-UNAVAILABLE = -32000
-"""The first JSON-RPC code for errors of the server (JSON-RPC 2.0, section 5.1). MCP does not define its meaning."""
+from anyreplica.http.refusal import UNAVAILABLE, ClientGone, Refused
 
 _LONG_SECONDS = 0.1
 
@@ -47,7 +44,7 @@ class InFlight:
         """Count one more request. Call `release` after it. Raise `Refused` (503) at the limit."""
         if self.count >= self.most:
             text = f"Server busy: {self.most} {self._limit}; retry later."
-            raise Refused(503, text, code=UNAVAILABLE, identity=identity, headers={"Retry-After": "1"})
+            raise Refused.retry_later(text, identity=identity)
         self.count += 1
 
     def acquire_beyond(self) -> None:
@@ -65,7 +62,7 @@ class InFlight:
         """
         if self._arriving >= max(1, self.most // 2):
             text = f"Server busy: {self._arriving} request bodies are arriving (half of MAX_IN_FLIGHT); retry later."
-            raise Refused(503, text, code=UNAVAILABLE, headers={"Retry-After": "1"})
+            raise Refused.retry_later(text)
         self.acquire(None)
         self._arriving += 1
 
@@ -187,7 +184,7 @@ class CallerPlaces:
         share = self.shares.share
         if self.shares.used_by(caller) >= share:
             text = f"Server busy: you have {share} {self._limit}; retry when one of them ends."
-            raise Refused(503, text, code=UNAVAILABLE, identity=identity, headers={"Retry-After": "1"})
+            raise Refused.retry_later(text, identity=identity)
         self.shares.add(caller, 1)
 
     def release(self, caller: str) -> None:

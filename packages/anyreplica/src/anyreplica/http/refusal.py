@@ -8,6 +8,9 @@ from starlette.types import Scope, Send
 
 from anyreplica.http.responses import JSON, error_response, send_response
 
+UNAVAILABLE = -32000
+"""The first JSON-RPC code for errors of the server (JSON-RPC 2.0, section 5.1). MCP does not define its meaning."""
+
 
 class Refused(Exception):
     """A request that gets an error before any component runs.
@@ -38,6 +41,11 @@ class Refused(Exception):
         self.data = data
         self.identity = identity
         self.headers = headers or {}
+
+    @classmethod
+    def retry_later(cls, message: str, *, code: int = UNAVAILABLE, identity: int | str | None = None) -> "Refused":
+        """Return a refusal with HTTP status 503 that asks the client to wait for one second."""
+        return cls(503, message, code=code, identity=identity, headers={"Retry-After": "1"})
 
 
 class ClientGone(Exception):

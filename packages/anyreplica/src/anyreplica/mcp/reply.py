@@ -9,8 +9,7 @@ from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
-from anyreplica.http.limits import UNAVAILABLE
-from anyreplica.http.refusal import ClientGone, Refused, send_refusal
+from anyreplica.http.refusal import UNAVAILABLE, ClientGone, Refused, send_refusal
 from anyreplica.http.request_record import FAULT, record_of
 from anyreplica.http.responses import (
     EVENT_STREAM_HEADERS,

@@ -18,7 +18,7 @@ from mcp_types.methods import INPUT_REQUIRED_METHODS
 
 from anyreplica.auth.caller import caller_of
 from anyreplica.settings import Settings
-from anyreplica.shared.lost_redis import reason
+from anyreplica.shared.outage import Outage
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -64,6 +64,7 @@ class OneUse:
         self._redis = redis
         self._seconds = seconds
         self._prefix = prefix
+        self._outage = Outage(logger, "a requestState is accepted without the check for a second use")
 
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         sealed = _SEALED.get()
@@ -75,12 +76,7 @@ class OneUse:
         return await call_next(ctx)
 
     async def _is_spent(self, sealed: str) -> bool:
-        from redis.exceptions import RedisError  # noqa: PLC0415  # the module is only needed with REDIS_URL
-
         key = f"{self._prefix}:request_state:{hashlib.sha256(sealed.encode()).hexdigest()}"
-        try:
+        with self._outage.best_effort():
             return not await self._redis.set(key, b"", nx=True, ex=int(self._seconds) + 1)
-        except (RedisError, OSError) as error:
-            text = "Redis cannot be reached; a requestState was accepted without the check for a second use: %s"
-            logger.warning(text, reason(error))
-            return False
+        return False

@@ -25,6 +25,8 @@ from anyreplica.process.tasks import background_task
 from anyreplica.settings import Settings
 from anyreplica.settings.errors import StartupError
 
+logger = logging.getLogger(__name__)
+
 _M_MMAP_THRESHOLD = -3
 """A parameter of `mallopt` (mallopt(3))."""
 
@@ -71,8 +73,6 @@ def _trim() -> None:
     with suppress(OSError, AttributeError):
         ctypes.CDLL("libc.so.6").malloc_trim(0)
 
-
-logger = logging.getLogger(__name__)
 
 EXIT_STALLED = 70
 """Exit code of a replica that the watchdog ended (EX_SOFTWARE in sysexits.h)."""

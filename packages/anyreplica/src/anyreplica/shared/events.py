@@ -16,7 +16,7 @@ from mcp.server.subscriptions import (
 )
 
 from anyreplica.shared.channel import Channel
-from anyreplica.shared.lost_redis import reason
+from anyreplica.shared.outage import Outage
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -43,6 +43,7 @@ class RedisBus(InMemorySubscriptionBus):
     def __init__(self, redis: "Redis", channel: str) -> None:
         super().__init__()
         self._channel = Channel(redis, channel, "this replica gets no change events of other replicas")
+        self._outage = Outage(logger, "change events go to the listeners of this replica only")
 
     @classmethod
     def of(cls, redis: "Redis", server: str) -> "RedisBus":
@@ -51,15 +52,10 @@ class RedisBus(InMemorySubscriptionBus):
 
     async def publish(self, event: ServerEvent) -> None:
         """Deliver an event to the listeners on all replicas; without Redis, only to those of this replica."""
-        from redis.exceptions import RedisError  # noqa: PLC0415  # as in anyreplica.shared.redis
-
-        try:
+        with self._outage.best_effort():
             await self._channel.redis.publish(self._channel.name, encode(event))
-        except (RedisError, OSError) as error:
-            logger.warning(
-                "Redis can't be reached: %r goes to the listeners of this replica only: %s", event, reason(error)
-            )
-            await super().publish(event)
+            return
+        await super().publish(event)
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

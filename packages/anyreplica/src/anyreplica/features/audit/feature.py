@@ -12,7 +12,6 @@ from anyreplica.features.audit.call import ARGUMENTS, Noted, note_arguments
 from anyreplica.features.audit.line import Digests
 from anyreplica.features.audit.log import AuditLog
 from anyreplica.http.access_log import Write
-from anyreplica.http.limits import UNAVAILABLE
 from anyreplica.http.refusal import Refused, send_refusal
 from anyreplica.http.request_record import RECORD, RequestRecord, path_of
 from anyreplica.settings import Settings
@@ -39,7 +38,7 @@ class AuditMiddleware:
             record.notes = {**record.notes, ARGUMENTS: b""} if record.notes else {ARGUMENTS: b""}
             if self.log.refusing:
                 text = "Audit log not writable: this replica refuses calls (AUDIT_ON_FAILURE); retry later."
-                await send_refusal(scope, send, Refused(503, text, code=UNAVAILABLE, headers={"Retry-After": "1"}))
+                await send_refusal(scope, send, Refused.retry_later(text))
                 return
         await self.app(scope, receive, send)
 

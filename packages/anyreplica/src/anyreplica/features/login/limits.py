@@ -15,7 +15,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from anyreplica.auth.client_identity import Addresses
-from anyreplica.features.login.shared import LoginUnavailable, Outage, SharedLogins, noting_outages
+from anyreplica.features.login.shared import LoginUnavailable, RequestOutage, SharedLogins, noting_outages
 from anyreplica.http.limits import Body, CallerPlaces, InFlight, replay
 from anyreplica.http.refusal import ClientGone, Refused
 from anyreplica.http.request_record import headers_of
@@ -283,7 +283,7 @@ class _Checked:
             except ClientGone:
                 return
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send, outage: Outage) -> None:
+    async def _answer(self, scope: Scope, receive: Receive, send: Send, outage: RequestOutage) -> None:
         if self._static or scope["method"] == "OPTIONS":
             await self._app(scope, receive, send)
             return

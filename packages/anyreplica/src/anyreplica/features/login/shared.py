@@ -1,22 +1,22 @@
 """The part of Redis in which the replicas share logins."""
 
-import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
-from anyreplica.auth.caller import digest
-from anyreplica.shared.lost_redis import reason, translate_redis_errors
-
-if TYPE_CHECKING:
-    from redis.asyncio import Redis
 import asyncio
+import logging
 import math
 import secrets
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from anyreplica.auth.caller import digest
+from anyreplica.shared.lost_redis import translate_redis_errors
+from anyreplica.shared.outage import Outage
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ class LoginUnavailable(OSError):
 
 
 @dataclass
-class Outage:
+class RequestOutage:
     """Whether the current request could not reach Redis.
 
     FastMCP answers most errors of its storage as if a token or a client were unknown. A client would then throw its
@@ -50,13 +50,13 @@ class Outage:
     noted: bool = False
 
 
-_CURRENT: ContextVar[Outage | None] = ContextVar("login_outage", default=None)
+_CURRENT: ContextVar[RequestOutage | None] = ContextVar("login_outage", default=None)
 
 
 @contextmanager
-def noting_outages() -> Iterator[Outage]:
+def noting_outages() -> Iterator[RequestOutage]:
     """Note inside the `with` block whether Redis could not be reached, even if FastMCP hides the error."""
-    outage = Outage()
+    outage = RequestOutage()
     token = _CURRENT.set(outage)
     try:
         yield outage
@@ -64,10 +64,11 @@ def noting_outages() -> Iterator[Outage]:
         _CURRENT.reset(token)
 
 
-def note_outage() -> None:
-    """Note that Redis could not be reached."""
+def _unavailable(reason: str) -> LoginUnavailable:
+    """Note that the current request could not reach Redis, and return the error of its work."""
     if (outage := _CURRENT.get()) is not None:
         outage.noted = True
+    return LoginUnavailable(reason)
 
 
 class SharedLogins:
@@ -76,7 +77,7 @@ class SharedLogins:
     def __init__(self, redis: "Redis", name: str) -> None:
         self.redis = redis
         self._prefix = f"{name}:login"
-        self._lost = False
+        self._outage = Outage(logger, "logins are refused until it answers")
 
     def key(self, kind: str, *parts: str) -> str:
         """Return the name of a key. It contains only a hash of `parts`, because they may be secret."""
@@ -85,18 +86,8 @@ class SharedLogins:
     @contextmanager
     def reaching(self) -> Iterator[None]:
         """Raise `LoginUnavailable` if Redis cannot be reached inside the `with` block."""
-        try:
-            with translate_redis_errors():
-                yield
-        except OSError as error:
-            if not self._lost:
-                logger.warning("Redis can't be reached: logins are refused until it answers: %s", reason(error))
-            self._lost = True
-            note_outage()
-            raise LoginUnavailable(reason(error)) from None
-        if self._lost:
-            self._lost = False
-            logger.warning("Redis can be reached again: logins are accepted")
+        with self._outage.required(_unavailable):
+            yield
 
 
 class SharedLock:

@@ -13,8 +13,7 @@ from anyreplica.auth.caller import ANYBODY, caller_of
 from anyreplica.auth.client_identity import ClientIdentities
 from anyreplica.features.ratelimit.buckets import Buckets, Verdict
 from anyreplica.features.ratelimit.shared_buckets import SharedBuckets
-from anyreplica.http.limits import UNAVAILABLE
-from anyreplica.http.refusal import Refused
+from anyreplica.http.refusal import UNAVAILABLE, Refused
 from anyreplica.settings import Settings
 from anyreplica.settings.rate import Rate
 from anyreplica.shared.peers import Peers

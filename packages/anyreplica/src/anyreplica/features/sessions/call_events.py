@@ -10,10 +10,11 @@ from functools import partial
 from anyreplica.features.sessions.event_store import DELIVERED_SECONDS, FOREIGN, UNKNOWN, EventStore, reader_topic
 from anyreplica.features.sessions.kept_bytes import KeptBytes
 from anyreplica.features.sessions.open_round import MOST_CHARACTERS, OpenRound, RoundSeal
-from anyreplica.http.limits import UNAVAILABLE
+from anyreplica.http.refusal import UNAVAILABLE
 from anyreplica.http.responses import PING_SECONDS, encode
 from anyreplica.shared.lost_redis import PATIENT_SECONDS, PERSIST_SECONDS, retry_for
 from anyreplica.shared.notifier import Notifier
+from anyreplica.shared.outage import Outage
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +32,7 @@ class ReplicaEvents:
         seal: encrypts rounds.
         notifier: wakes other replicas.
         seconds: time for which a call goes on without a connection, and for which its events stay after its end.
+        outage: what an outage of Redis means for a call in a round.
         running_here: the streams of the calls that this replica runs.
         late: results of calls without a connection that did not reach Redis. They are written when Redis is back.
     """
@@ -42,6 +44,7 @@ class ReplicaEvents:
         self.seal = seal
         self.notifier = notifier
         self.seconds = seconds
+        self.outage = Outage(logger, "no other replica can take over a call")
         self.running_here: set[str] = set()
         self.late: list[tuple[CallEvents, bytes]] = []
 
@@ -154,10 +157,8 @@ class CallEvents:
             logger.warning("No other replica can take over a call: %s", self._log.kept.describe())
             return False
         self._round = sealed, found.number
-        try:
+        with self._log.outage.best_effort():  # `give_up` makes the note, too
             await retry_for(partial(self._log.store.wait_in_round, self._stream, self._log.owner, *self._round))
-        except OSError as error:  # `give_up` makes the note, too
-            logger.warning("Redis can't be reached: no other replica can take over a call: %s", error)
         return True
 
     async def leave_round(self) -> bool:

@@ -206,7 +206,7 @@ class SessionChannel:
             return None
         caller = self._sessions.caller(scope)
         begin = partial(self._sessions.events.begin, self._session, request.id, caller)
-        try:
+        with self._sessions.outage.best_effort():
             if self._waits:
                 events = await retry_for(begin)
             elif self._sessions.events.is_healthy:
@@ -217,9 +217,7 @@ class SessionChannel:
             if events is not None and self._stack is not None and self._watch is not None:
                 self._stack.enter_context(events.taken_over(self._watch.move_on))
             return events
-        except OSError as error:
-            logger.warning("Redis can't be reached: a call cannot be resumed: %s", error)
-            return None
+        return None
 
     @contextlib.contextmanager
     def watching(self, request: Request, watch: ClientWatch) -> Iterator[None]:
@@ -286,17 +284,14 @@ class SessionChannel:
         Raises:
             ClientRequestError: another replica has taken over the call, or Redis cannot tell whether one has.
         """
-        try:
+        text = "The call cannot go on now, because the server's Redis cannot be reached; send the call again."
+        with self._sessions.outage.required(lambda _: ClientRequestError(INTERNAL_ERROR, text)):
             if events is not None:
                 async with self.outside():
                     goes_on = await events.leave_round()
                 if not goes_on:
                     raise ClientRequestError(INTERNAL_ERROR, "Another replica goes on with this call.")
             await self.forget_round()
-        except OSError as error:
-            logger.warning("Redis can't be reached: a call did not go on: %s", error)
-            text = "The call cannot go on now, because the server's Redis cannot be reached; send the call again."
-            raise ClientRequestError(INTERNAL_ERROR, text) from None
 
     async def forget_round(self) -> None:
         """Delete the questions of a round that is over, and their answers. No other replica needs them."""

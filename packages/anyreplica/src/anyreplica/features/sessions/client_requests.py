@@ -27,6 +27,9 @@ from anyreplica.mcp.call import ClientRequestError
 from anyreplica.process.tasks import background_task
 from anyreplica.shared.lost_redis import retry_for
 from anyreplica.shared.notifier import Notifier
+from anyreplica.shared.outage import Outage
+
+logger = logging.getLogger(__name__)
 
 _LONGEST = 4096
 """Maximum size of a report, in bytes. A larger report is dropped."""
@@ -95,8 +98,6 @@ def _name(session: Session, identity: str) -> str:
     return f"progress:{session.key}:{identity}"
 
 
-logger = logging.getLogger(__name__)
-
 WriteEvent = Callable[[bytes], Awaitable[None]]
 """Writes a JSON-RPC message as an event on the event stream of a call."""
 
@@ -116,6 +117,7 @@ class ClientRequests:
         self.answers = answers
         self.seconds = seconds
         self.metrics = ClientRequestMetrics()
+        self._outage = Outage(logger, "clients are not asked, and their answers are refused")
 
     async def send(
         self,
@@ -210,13 +212,10 @@ class ClientRequests:
                 503: Redis cannot be reached.
         """
         given: Given = "unknown"
-        try:
+        text = "The server cannot take the answer now; send it again later."
+        with self._outage.required(lambda _: Refused.retry_later(text, code=INTERNAL_ERROR)):
             if isinstance(identity, str):
                 given = await self._give(identity, session.key, encode(answer))
-        except OSError as error:
-            logger.warning("Redis can't be reached: the answer of a client was refused: %s", error)
-            text = "The server cannot take the answer now; send it again later."
-            raise Refused(503, text, code=INTERNAL_ERROR, headers={"Retry-After": "1"}) from None
         if given == "ended":
             raise unknown_session()
         if given == "unknown":

@@ -13,7 +13,6 @@ from anyreplica.features.sessions.event_log import AdoptedCall
 from anyreplica.features.sessions.reply import SessionReply
 from anyreplica.features.sessions.session import Session
 from anyreplica.features.sessions.sessions import Sessions
-from anyreplica.http.limits import UNAVAILABLE
 from anyreplica.http.refusal import ClientGone, Refused
 from anyreplica.http.request_limits import RequestLimits
 from anyreplica.http.request_record import RECORD, RPC_ERROR, Headers, RequestRecord, headers_of, record_of
@@ -39,6 +38,8 @@ from anyreplica.mcp.message import (
     unexpected_response,
 )
 from anyreplica.mcp.reply import Reply, disconnected
+
+logger = logging.getLogger(__name__)
 
 _TAKEN = "sessions.taken"
 """The note of a request about the call that this replica has taken over."""
@@ -121,8 +122,6 @@ async def _nothing_arrives() -> Message:
 async def _send_nothing(message: Message) -> None:
     """Drop a part of a reply: the client of the call has no connection to this call."""
 
-
-logger = logging.getLogger(__name__)
 
 _SESSION_ID = b"mcp-session-id"
 _LAST_EVENT = b"last-event-id"
@@ -245,7 +244,8 @@ class SessionRequests:
         """Serve the event stream of a session, or resume the event stream of a call (Last-Event-ID)."""
         assert self._sessions.streams is not None  # noqa: S101  # without streams, the check has refused GET
         record_of(scope).called = ("stream", "")
-        try:
+        text = "The server cannot open an event stream now; retry later."
+        with self._sessions.outage.required(lambda _: Refused.retry_later(text)):
             resumed = headers_of(scope).get(_LAST_EVENT)
             if resumed is not None and self._sessions.events is not None:
                 go_on = partial(self._taken.start, scope)
@@ -254,10 +254,6 @@ class SessionRequests:
             else:
                 events = self._sessions.streams.messages(session)
             await send_stream(events, receive, send)
-        except OSError as error:
-            logger.warning("Redis can't be reached: the event stream of a session was refused: %s", error)
-            text = "The server cannot open an event stream now; retry later."
-            raise Refused(503, text, code=UNAVAILABLE, headers={"Retry-After": "1"}) from None
 
 
 def _session_id(headers: Headers) -> bytes:

@@ -24,11 +24,12 @@ from anyreplica.features.sessions.records import SessionRecords
 from anyreplica.features.sessions.session import Session, SessionIds, unknown_session
 from anyreplica.features.sessions.streams import SessionStreams
 from anyreplica.features.sessions.waiting_calls import WaitingCall, WaitingCalls
-from anyreplica.http.limits import UNAVAILABLE, InFlight, Memory
+from anyreplica.http.limits import InFlight, Memory
 from anyreplica.http.refusal import Refused
 from anyreplica.settings import Settings
 from anyreplica.shared.lost_redis import patiently, retry_for
 from anyreplica.shared.notifier import COMMAND_PREFIX, Notifier, RedisNotifier
+from anyreplica.shared.outage import Outage
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -56,6 +57,7 @@ class Sessions:
         name = settings.mcp_name
         keys = settings.request_state_ring or [secrets.token_hex(32)]
         self.in_flight = in_flight
+        self.outage = Outage(logger, "sessions are not checked for their end, and calls cannot be resumed")
         self._ids = SessionIds(keys, name, settings.handshake_session_seconds)
         self._notifier = Notifier() if redis is None else RedisNotifier(redis, f"{name}:wakeups")
         is_full = settings.handshake_sessions == "full"
@@ -164,11 +166,9 @@ class Sessions:
             Refused: like `open`; also HTTP 404 if the client has ended the session.
         """
         session = self.open(scope, sealed)
-        try:
+        ended = False
+        with self.outage.best_effort():
             ended = await self._answers.has_ended(session.key)
-        except OSError as error:
-            logger.warning("Redis can't be reached: a session was not checked for its end: %s", error)
-            return session
         if ended:
             raise unknown_session()
         return session
@@ -196,14 +196,10 @@ class Sessions:
         Raises:
             Refused: HTTP 503: Redis cannot be reached for some seconds.
         """
-        try:
+        with self.outage.required(lambda _: Refused.retry_later("The session cannot be ended now; retry later.")):
             await retry_for(lambda: self._answers.end(session.key, session.expires - time.time()))
             if self.records is not None:
                 await patiently(self.records.changed(session))
-        except OSError as error:
-            logger.warning("Redis can't be reached: a session was not ended: %s", error)
-            text = "The session cannot be ended now; retry later."
-            raise Refused(503, text, code=UNAVAILABLE, headers={"Retry-After": "1"}) from None
 
 
 def _call(sealed: bytes, identity: int | str) -> str:

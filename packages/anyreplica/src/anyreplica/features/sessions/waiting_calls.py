@@ -6,7 +6,8 @@ from typing import Any
 
 from anyreplica.components.deadline import Pauses
 from anyreplica.http.json_values import memory_of
-from anyreplica.http.limits import UNAVAILABLE, InFlight, Memory, Shares
+from anyreplica.http.limits import InFlight, Memory, Shares
+from anyreplica.http.refusal import UNAVAILABLE
 from anyreplica.http.responses import encode
 from anyreplica.mcp.call import ClientRequestError
 

@@ -1,6 +1,5 @@
 """The used nonces of signed requests. A nonce is valid for one request on all replicas together."""
 
-import asyncio
 import hashlib
 import logging
 import math
@@ -8,16 +7,12 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from anyreplica.shared.lost_redis import reason
+from anyreplica.shared.outage import Outage
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
 logger = logging.getLogger(__name__)
-
-_ANSWER_SECONDS = 1.0
-_PAUSE_SECONDS = 1.0
-"""Time until a replica tries Redis again after a failure, in seconds. Then only one request tries Redis."""
 
 
 class NoncesFull(Exception):
@@ -60,8 +55,7 @@ class Nonces:
         self._own: dict[bytes, float] = {}
         """The time at which each nonce may be dropped. The oldest nonce is first: all are stored for the same time."""
         self._full = False
-        self._away = False
-        self._ask_again = 0.0
+        self._outage = Outage(logger, "a replica refuses a nonce only if it accepted that nonce itself")
 
     async def take(self, key_id: str, nonce: str) -> bool:
         """Mark a nonce of a key as used. Return False if it was used before.
@@ -94,20 +88,9 @@ class Nonces:
 
     async def _ask(self, mark: bytes) -> bool | None:
         """Return whether the nonce is new in Redis, or None if Redis does not answer."""
-        if self._redis is None or (self._away and self._clock() < self._ask_again):
+        if self._redis is None:
             return None
-        from redis.exceptions import RedisError  # noqa: PLC0415  # as in anyreplica.shared.redis
-
-        self._ask_again = self._clock() + _PAUSE_SECONDS
-        try:
-            async with asyncio.timeout(_ANSWER_SECONDS):  # the time limit of the Redis client is longer
-                fresh = await self._redis.set(f"{self._prefix}:nonce:{mark.hex()}", b"", nx=True, ex=self._keep)
-        except (RedisError, OSError) as error:
-            if not self._away:
-                text = "Redis can't be reached: a replica refuses a nonce only if it accepted that nonce itself: %s"
-                logger.warning(text, reason(error))
-            self._away = True
-            self._ask_again = self._clock() + _PAUSE_SECONDS
-            return None
-        self._away = False
-        return bool(fresh)
+        with self._outage.best_effort():
+            key = f"{self._prefix}:nonce:{mark.hex()}"
+            return bool(await self._redis.set(key, b"", nx=True, ex=self._keep))
+        return None

@@ -1,19 +1,20 @@
 """The store of FastMCP's session state. It uses private names of FastMCP, which `tests/test_private_names.py` lists."""
 
+import logging
 import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, cast
 
 from fastmcp import FastMCP
 from fastmcp.exceptions import ToolError
 from fastmcp.server.server import StateValue
 
-from anyreplica.shared.lost_redis import translate_redis_errors
+from anyreplica.shared.outage import Outage
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
+_OUTAGE = Outage(logging.getLogger(__name__), "the state of sessions cannot be read or changed")
 
 SESSION_KEYS = "session:"
 """The beginning of the keys of FastMCP's session tools (`SessionProvider`, `UserSession`)."""
@@ -63,14 +64,9 @@ class SharedState:
         return f"{self._prefix}:session_state:{key}"
 
 
-@contextmanager
-def _reachable() -> Iterator[None]:
-    try:
-        with translate_redis_errors():
-            yield
-    except OSError:
-        text = "The state of the session cannot be used now, because Redis cannot be reached; retry later."
-        raise ToolError(text) from None
+def _reachable() -> AbstractContextManager[None]:
+    text = "The state of the session cannot be used now, because Redis cannot be reached; retry later."
+    return _OUTAGE.required(lambda _: ToolError(text))
 
 
 class StateStore:
