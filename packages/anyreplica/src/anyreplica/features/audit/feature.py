@@ -53,19 +53,19 @@ def observer(log: AuditLog) -> Write:
             return
         method, name = record.called or ("", "")
         caller: Caller | None = record.caller
-        log.note(
-            Noted(
-                time.time() - seconds,
-                identity,
-                "" if caller is None else caller.name,
-                method or f"{scope['method']} {scope['path']}",
-                name,
-                arguments,
-                status,
-                record.failed is not None,
-                seconds,
-            )
+        # Noted(…) would run the constructor of a named tuple, which takes ten times as many instructions.
+        values = (
+            time.time() - seconds,
+            identity,
+            "" if caller is None else caller.name,
+            method or f"{scope['method']} {scope['path']}",
+            name,
+            arguments,
+            status,
+            record.failed is not None,
+            seconds,
         )
+        log.note(tuple.__new__(Noted, values))
 
     return note
 

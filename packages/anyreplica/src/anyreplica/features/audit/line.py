@@ -63,6 +63,11 @@ _HASH = slice(-67, -3)
 BEGINNING = b'{"audit":1,'
 """The first bytes of every entry."""
 
+_TIME = BEGINNING + b'"time":"'
+
+_THOUSANDTHS = [b".%03d" % number for number in range(1000)]
+"""The three decimal places of a time."""
+
 STATUS_UNAVAILABLE = 503
 """HTTP status of a call that the replica refused for now, or cancelled."""
 
@@ -86,6 +91,8 @@ class Shown:
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self._patterns = [_pattern(text) for text in patterns]
+        self.any = bool(patterns)
+        """Whether there are patterns."""
         self._names = lru_cache(maxsize=256)(self._names_of)
 
     def pick(self, name: str, arguments: bytes) -> tuple[bytes | None, bool]:
@@ -203,9 +210,9 @@ class Chain:
         lines = []
         prev = self._prev
         for seq, body in enumerate(bodies, self.seq):
-            covered = b'%b%b%d,"prev":"%b"' % (body, self._source, seq, prev)
+            covered = b"".join((body, self._source, b"%d" % seq, b',"prev":"', prev, b'"'))
             prev = self._digest(covered).encode()
-            lines.append(b'%b,"hash":"%b"}\n' % (covered, prev))
+            lines.append(b"".join((covered, b',"hash":"', prev, b'"}\n')))
         return lines
 
     def advance(self, lines: Sequence[bytes]) -> None:
@@ -239,33 +246,39 @@ class Form:
     def __init__(self, shown: Shown, digests: Digests) -> None:
         self._shown = shown
         self._digest = digests.arguments
-        self._digest_name = b"arguments_hmac_sha256" if digests.keyed else b"arguments_sha256"
+        self._digest_begins = b',"arguments_hmac_sha256":"' if digests.keyed else b',"arguments_sha256":"'
 
     def call(self, noted: Noted) -> bytes:
         """Return the entry of a call.
 
         This method runs for each call, so it builds the JSON by hand and caches the parts that repeat.
         """
-        name = noted.name[:_LONGEST_NAME]
-        who = _who(noted.caller[:_LONGEST], noted.method[:_LONGEST], name)
-        return b'%b"time":"%b","request_id":%b,%b%b,"outcome":"%b","status":%d,"ms":%d.%03d' % (
-            BEGINNING,
-            _utc(noted.time),
-            _quoted(noted.request_id[:_LONGEST]),
-            who,
-            self._arguments(name, noted.arguments) if noted.arguments else b"",
-            outcome(noted.status, noted.failed).encode(),
-            noted.status,
-            *divmod(int(noted.seconds * 1e6), 1000),
+        begun, request_id, caller, method, called, arguments, status, failed, seconds = noted
+        name = called[:_LONGEST_NAME]
+        whole, thousandths = divmod(int(seconds * 1e6), 1000)
+        return b"".join(
+            (
+                _TIME,
+                _utc(begun),
+                b'","request_id":',
+                _quoted(request_id[:_LONGEST]),
+                _who(caller[:_LONGEST], method[:_LONGEST], name),
+                self._arguments(name, arguments) if arguments else b"",
+                _ended(status, failed),
+                b"%d" % whole,
+                _THOUSANDTHS[thousandths],
+            )
         )
 
     def event(self, event: str, **details: str | int | bool) -> bytes:
         """Return an entry about the log itself."""
         said = orjson.dumps({"event": event, **details})[1:-1]
-        return b'%b"time":"%b",%b' % (BEGINNING, _utc(time.time()), said)
+        return b'%b%b",%b' % (_TIME, _utc(time.time()), said)
 
     def _arguments(self, name: str, arguments: bytes) -> bytes:
-        part = b',"%b":"%b"' % (self._digest_name, self._digest(arguments).encode())
+        part = self._digest_begins + self._digest(arguments).encode() + b'"'
+        if not self._shown.any:
+            return part
         values, too_long = self._shown.pick(name, arguments)
         if values is not None:
             part += b',"arguments":' + values
@@ -276,12 +289,17 @@ class Form:
 
 @lru_cache(maxsize=256)
 def _who(caller: str, method: str, name: str) -> bytes:
-    return b'"caller":%b,"method":%b,"name":%b' % (_quoted(caller), _quoted(method), _quoted(name))
+    return b',"caller":%b,"method":%b,"name":%b' % (_quoted(caller), _quoted(method), _quoted(name))
+
+
+@lru_cache(maxsize=64)
+def _ended(status: int, failed: bool) -> bytes:
+    return b',"outcome":"%b","status":%d,"ms":' % (outcome(status, failed).encode(), status)
 
 
 def _utc(moment: float) -> bytes:
     second = int(moment)
-    return b"%b.%03dZ" % (_clock(second), (moment - second) * 1000)
+    return b"%b%bZ" % (_clock(second), _THOUSANDTHS[int((moment - second) * 1000)])
 
 
 @lru_cache(maxsize=2)
