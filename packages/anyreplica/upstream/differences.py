@@ -20,12 +20,18 @@ A server that runs with `fastmcp run` runs with `anyreplica run`, unchanged. Thi
 
 CI runs FastMCP's own tests twice: with FastMCP's HTTP app, and with anyreplica. It fails if a test passes with
 FastMCP's HTTP app and fails with anyreplica, unless this page has the reason. It also fails if such a test passes
-again. The tests run with three settings that change a default. `FASTMCP_MASK_ERROR_DETAILS=false`, because FastMCP by
-default shows clients the text of every exception, and anyreplica does not: see
-[Any FastMCP server](../guides/fastmcp-server.md#what-is-different). `FORWARD_HEADERS`, because FastMCP forwards
-all headers of a caller to the API or server behind it, and anyreplica forwards only those that the operator names.
-And `READINESS_PATH`, which moves a probe: a server of a test has a custom route at `/readyz`, where a replica has its
-probe. With a custom route at the path of a probe, a replica does not start.
+again. The tests run with four settings that change a default:
+
+- `FASTMCP_MASK_ERROR_DETAILS=false`. FastMCP by default shows clients the text of every exception, and anyreplica does
+  not: see [Any FastMCP server](../guides/fastmcp-server.md#what-is-different).
+- `FIRST_EVENT_SECONDS=0.1`. FastMCP sends the head of a reply at once. anyreplica sends it with the result, or after
+  2 s, so that a proxy can repeat a call whose replica is lost. A client that waits less than 2 s for the head of a slow
+  call loses the connection of that call.
+- `FORWARD_HEADERS`. FastMCP forwards all headers of a caller to the API or server behind it, and anyreplica forwards
+  only those that the operator names.
+- `READINESS_PATH`, which moves a probe. A server of a test has a custom route at `/readyz`, where a replica has its
+  probe. With a custom route at the path of a probe, a replica does not start.
+
 CI also runs those tests of the MCP Python SDK that use a server over HTTP, with the SDK's HTTP app and with anyreplica.
 The page marks them with *SDK*. There, each test chooses by `stateless_http` whether clients have sessions.
 Some options of `http_app()` become settings, because anyreplica does not call `http_app()`: `allowed_hosts`,

@@ -49,10 +49,10 @@ def lifespan(function: Callable[[], AsyncIterator[None]]) -> Lifespan:
     return opened
 
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
+C = TypeVar("C", bound=Callable[..., Any])
 
 
-def completion(fn: _Function) -> _Function:
+def completion(fn: C) -> C:
     """Mark a function that suggests values for the arguments of prompts and resource templates.
 
     A server has at most one such function. The server calls the function with three arguments:
