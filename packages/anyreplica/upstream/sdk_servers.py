@@ -67,7 +67,10 @@ def _replace(kind: Any, *, ours: bool) -> None:
 
 
 class _Manager:
-    """The SDK's session manager in a test: it runs the server with anyreplica. The rest is the SDK's own."""
+    """Replaces the SDK's session manager in a test: `run` starts the server with anyreplica.
+
+    All other attributes are those of the SDK's session manager.
+    """
 
     def __init__(self, app: HttpApp, own: Any) -> None:
         self._app, self._own = app, own

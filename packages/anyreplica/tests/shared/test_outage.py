@@ -55,3 +55,10 @@ def test_an_outage_has_one_line_in_the_log_and_its_end_another(
         "Redis can be reached again. Until now: nothing is stored",
     ]
     assert not outage.is_on
+
+
+def test_a_block_that_began_before_the_outage_does_not_end_it(outage: Outage) -> None:
+    """For example, an event stream that was open before the outage may end during the outage."""
+    with outage.best_effort(), outage.best_effort():
+        lost()
+    assert outage.is_on

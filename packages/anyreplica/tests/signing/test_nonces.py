@@ -3,13 +3,17 @@
 import asyncio
 import contextlib
 import logging
+import signal
 import time
 from collections.abc import AsyncIterator
 
 import pytest
+from pydantic import SecretStr
 from redis.asyncio import Redis
 
 from anyreplica.features.signatures.nonces import Nonces, NoncesFull
+from anyreplica.settings import Settings
+from anyreplica.shared.redis import connect
 from tests.replicas import RedisServer
 from tests.signing.calls import Call, Clock, check, refusal, signatures
 
@@ -197,3 +201,22 @@ async def _shared_again(one: Nonces, other: Nonces) -> None:
         if time.monotonic() > deadline:
             pytest.fail("the replicas do not share nonces in Redis again within 20 s")
         await asyncio.sleep(0.05)
+
+
+@pytest.mark.needs("redis")
+def test_a_redis_that_hangs_stops_no_request(redis_server: RedisServer) -> None:
+    """While Redis hangs, requests are accepted. Afterwards, the replicas share the nonces again."""
+
+    async def scenario() -> None:
+        client = connect(Settings(redis_url=SecretStr(redis_server.url)))
+        assert client is not None
+        async with client:
+            nonces = Nonces(client, "test", 65)
+            assert await nonces.take("ci", "before")
+            assert redis_server.process
+            redis_server.process.send_signal(signal.SIGSTOP)
+            assert all(await asyncio.gather(*[nonces.take("ci", f"during {number}") for number in range(20)]))
+            redis_server.process.send_signal(signal.SIGCONT)
+            assert not await nonces.take("ci", "before")
+
+    asyncio.run(scenario())

@@ -13,7 +13,7 @@ class Sample:
     """The measurement of one request."""
 
     begun: float
-    """Time when the request was sent, or its scheduled time if it was sent late; seconds since the start of the run."""
+    """Time at which the request was sent, or should have been sent, in seconds since the start of the run."""
     ended: float
     """Time when the response was complete or the request failed; seconds since the start of the run."""
     kind: str
@@ -39,7 +39,7 @@ class NumberedWords:
         self._numbers = {word: number for number, word in enumerate(words)}
 
     def number(self, word: str) -> int:
-        """Return the number of a word; a new word gets the next number."""
+        """Return the number that stands for a word. A new word gets the next free number."""
         number = self._numbers.get(word)
         if number is None:
             number = self._numbers[word] = len(self.words)

@@ -50,7 +50,7 @@ async def run_middleware(
 
 
 def reply_to(call: Call, reply: bytes | Handover, fallback: FastMcpPath) -> Awaitable[None]:
-    """Send the response, or let the FastMCP path write it."""
+    """Send the reply of the fast path. If there is only a result, the FastMCP path writes the reply."""
     return call.reply.finish(200, reply) if isinstance(reply, bytes) else fallback.answer(call, reply)
 
 

@@ -5,8 +5,8 @@
 - `retry_for` (`shared/lost_redis.py`): the work is tried again for some seconds, because it belongs to something that
   waits anyway. If it fails after that, one of the two other policies holds.
 
-All of them get the same short time limit from the Redis client, which also fails at once while Redis does not answer
-(`shared/redis_breaker.py`). Each consequence of an outage has one line in the log, and one when the outage is over.
+The time limits of the commands come from the Redis client: see `shared/lost_redis.py`. For each consequence of an
+outage, the log gets one line when the outage begins, and one line when it is over.
 """
 
 import logging
@@ -35,13 +35,15 @@ class Outage:
     @contextmanager
     def required(self, refusal: Callable[[str], Exception]) -> Iterator[None]:
         """If Redis cannot be reached inside the `with` block, raise `refusal(reason)`."""
+        was_on = self.is_on
         try:
             with translate_redis_errors():
                 yield
         except OSError as error:
             self._begin(error)
             raise refusal(reason(error)) from None
-        self._end()
+        if was_on:  # a block that began before the outage does not show that the outage is over
+            self._end()
 
     def best_effort(self) -> "AbstractContextManager[None, bool]":
         """If Redis cannot be reached inside the `with` block, go on after the block."""
@@ -49,13 +51,15 @@ class Outage:
 
     @contextmanager
     def _best_effort(self) -> Iterator[None]:
+        was_on = self.is_on
         try:
             with translate_redis_errors():
                 yield
         except OSError as error:
             self._begin(error)
         else:
-            self._end()
+            if was_on:
+                self._end()
 
     def _begin(self, error: OSError) -> None:
         if not self.is_on:

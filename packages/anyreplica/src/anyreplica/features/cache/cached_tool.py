@@ -142,7 +142,7 @@ class CachedTool:
         if entry is None or time.time() >= entry.fresh:
             entry = await shared.begin(name, self._adapter, self._seconds)
             if entry is None:
-                self._cache.counts[self._name, "bypassed" if shared.outage.is_on else "miss"] += 1
+                self._cache.counts[self._name, "bypassed" if shared.away else "miss"] += 1
                 try:
                     return await self._run(key, run, name)
                 finally:

@@ -1,6 +1,7 @@
 """The tool results that all replicas share in Redis.
 
-While Redis cannot be reached, calls find no shared results, but they do not fail.
+While Redis cannot be reached, calls find no shared results, but they do not fail. Each command waits for Redis for at
+most 0.25 seconds. After a failed command, the replica sends no command to Redis for one second.
 """
 
 import asyncio
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import TypeAdapter
 from pydantic_core import from_json, to_json
 
-from anyreplica.shared.outage import Outage
+from anyreplica.shared.lost_redis import reason
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -22,6 +23,9 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+_ANSWER_SECONDS = 0.25
+_AWAY_SECONDS = 1.0
+"""Seconds for which no command is sent to Redis after a command failed."""
 _LOOKS_APART = 0.02
 
 
@@ -49,7 +53,12 @@ class SharedResults:
     def __init__(self, redis: "Redis", prefix: str) -> None:
         self._redis = redis
         self._prefix = f"{prefix}:cache:"
-        self.outage = Outage(logger, "cached tools use this replica's memory only")
+        self._away_until = 0.0
+
+    @property
+    def away(self) -> bool:
+        """Whether a command failed less than one second ago. Then no command is sent to Redis."""
+        return time.monotonic() < self._away_until
 
     async def get(self, key: str, adapter: TypeAdapter[Any]) -> CachedResult | None:
         """Return a result, or None if there is no result of the tool's return type."""
@@ -77,7 +86,7 @@ class SharedResults:
         making, left = f"{self._prefix}{key}:making", max(1, round(seconds * 1000))
         while True:
             begun = await self._ask(lambda: self._redis.set(making, b"1", nx=True, px=left))
-            if self.outage.is_on:
+            if self.away:
                 return None
             entry = await self.get(key, adapter)
             if entry is not None and time.time() < entry.fresh:
@@ -93,6 +102,14 @@ class SharedResults:
         await self._ask(lambda: self._redis.delete(f"{self._prefix}{key}:making"))
 
     async def _ask(self, ask: Callable[[], Awaitable[T]]) -> T | None:
-        with self.outage.best_effort():
-            return await ask()
-        return None
+        from redis.exceptions import RedisError  # noqa: PLC0415  # the module is only needed with a Redis client
+
+        if self.away:
+            return None
+        try:
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                return await ask()
+        except (RedisError, OSError, TimeoutError) as error:
+            self._away_until = time.monotonic() + _AWAY_SECONDS
+            logger.warning("Redis cannot be reached; cached tools use this replica's memory only: %s", reason(error))
+            return None

@@ -77,7 +77,7 @@ class SharedLogins:
     def __init__(self, redis: "Redis", name: str) -> None:
         self.redis = redis
         self._prefix = f"{name}:login"
-        self._outage = Outage(logger, "logins are refused until it answers")
+        self._outage = Outage(logger, "logins are refused")
 
     def key(self, kind: str, *parts: str) -> str:
         """Return the name of a key. It contains only a hash of `parts`, because they may be secret."""

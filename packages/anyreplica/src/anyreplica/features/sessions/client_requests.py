@@ -213,8 +213,8 @@ class ClientRequests:
         """
         given: Given = "unknown"
         text = "The server cannot take the answer now; send it again later."
-        with self._outage.required(lambda _: Refused.retry_later(text, code=INTERNAL_ERROR)):
-            if isinstance(identity, str):
+        if isinstance(identity, str):
+            with self._outage.required(lambda _: Refused.retry_later(text, code=INTERNAL_ERROR)):
                 given = await self._give(identity, session.key, encode(answer))
         if given == "ended":
             raise unknown_session()

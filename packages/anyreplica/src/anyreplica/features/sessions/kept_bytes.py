@@ -22,11 +22,11 @@ class _Entry(Generic[V]):
 class Expiring(Generic[V]):
     """A dictionary whose entries expire. No method takes longer the more entries there are.
 
-    The heap has the times at which an entry may have expired. When such a time comes and the entry lives longer by now,
-    the heap gets its new time. So an entry that lives longer again and again costs nothing before.
+    The heap has the earliest time at which each entry may expire. If the lifetime of an entry is extended, the heap
+    does not change. Only when the earliest time comes, the entry gets its new time in the heap.
 
     Args:
-        on_expire: is called with each value that has expired.
+        on_expire: a function to call with each value that expires.
     """
 
     def __init__(self, on_expire: Callable[[V], object] = lambda _: None) -> None:

@@ -67,11 +67,11 @@ class AdoptedCalls:
         self._answer = answer
 
     def start(self, scope: Scope, taken: AdoptedCall) -> None:
-        """Start a task that continues with a call.
+        """Take over a call from another replica, in a new task.
 
         Args:
-            scope: the scope of the request with which the client resumes the call. The call gets the caller and the
-                headers of this request.
+            scope: the scope of the GET request that resumes the call. The call then has the caller and the headers of
+                this request.
         """
         asked, record = record_of(scope), RequestRecord(headers_of(scope))
         record.caller, record.notes = asked.caller, {**(asked.notes or {}), _TAKEN: taken}
