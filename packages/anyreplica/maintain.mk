@@ -37,7 +37,7 @@ test-system: $(READY) ## run the other tests of anyreplica: builds, several mach
 test-world: $(READY) ## run public servers and agent frameworks that others wrote (6 minutes; the first time 12, for downloads)
 	@$(BIN)/python -m pytest $(if $(filter $(CHASSIS)/%,$(ARGS)),,$(CHASSIS)/tests/world) --dist load -n $(CORES) $(ARGS) || $(NONE)
 
-test-busy: $(READY) ## run the tests of test-all beside four busy loops (BUSY_SHARE=10: every tenth file)
+test-busy: $(READY) ## run the tests of test-all beside four busy loops (BUSY_SHARE=10: a tenth of them)
 	@PYTHONPATH=$(CHASSIS) $(BIN)/python -m tests.busy $(SIDE_BY_SIDE) -n $(CORES) -m "$(BUSY_TESTS)" --share $(BUSY_SHARE) $(ARGS) || $(NONE)
 
 test-swarm: $(READY) ## run the tests of the stack in the current Docker Swarm (skipped without a Swarm)

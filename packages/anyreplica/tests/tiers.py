@@ -12,8 +12,8 @@ A test in process that starts a process fails.
 With `--dist loadfile`, pytest-xdist runs all tests of a file in one worker. It also runs all files that use the same
 fleet in one worker, so each fleet starts once. The slowest files start first.
 
-`--share 10` runs only every tenth file, and `--without-share 10` the other nine. `--slow-share 4` runs all files, but
-only every fourth test with the marker `slow`. The commit decides which these are.
+`--share 10` runs every tenth test in process and every tenth file of tests with servers, and `--without-share 10` the
+others. `--slow-share 4` runs every fourth test with the marker `slow`. The commit decides which these are.
 """
 
 import functools
@@ -81,7 +81,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options that choose a share of the tests."""
-    parser.addoption("--share", type=int, default=1, metavar="N", help="run every N-th file only")
+    parser.addoption("--share", type=int, default=1, metavar="N", help="run every N-th test or file only")
     parser.addoption("--without-share", type=int, default=0, metavar="N", help="run what `--share N` does not run")
     parser.addoption("--slow-share", type=int, default=1, metavar="N", help="run every N-th slow test only")
 
@@ -102,13 +102,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     kept = [
         item
         for item in items
-        if (every_slow(item.nodeid) if item.get_closest_marker("slow") else not elsewhere(item.path.name))
-        and every(item.path.name)
+        if (every_slow(item.nodeid) if item.get_closest_marker("slow") else not elsewhere(_shared_name(item)))
+        and every(_shared_name(item))
     ]
     config.hook.pytest_deselected(items=list(set(items).difference(kept)))
     items[:] = kept
     items.sort(key=lambda item: not any(item.path.match(file) for file in _LONGEST))
     config.option.loadscopereorder = False  # pytest-xdist would start the files with most tests first
+
+
+def _shared_name(item: pytest.Item) -> str:
+    """Return the name by which a test belongs to a share. Tests with servers of one file stay together."""
+    return item.path.name if item.get_closest_marker("servers") else item.nodeid
 
 
 def _in_share(share: int) -> Callable[[str], bool]:
