@@ -31,6 +31,10 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(_Results(Path(config.getoption("--results"))))
     logging.getLogger("uvicorn.error").disabled = True  # tests count the records of the log
     ours = config.getoption("--served-by") == "anyreplica"
+    if ours:
+        # A replica hides the DEBUG lines of this logger, see process/logs.py. For the other loggers, `serving` keeps
+        # what the test has set.
+        logging.getLogger("fastmcp.server.mixins.mcp_operations").setLevel(logging.INFO)
     fastmcp_servers.serve(ours=ours, sessions=sessions)
     sdk_servers.serve(ours=ours)
 
