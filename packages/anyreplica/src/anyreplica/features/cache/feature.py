@@ -12,8 +12,8 @@ from anyreplica.feature import Feature, Parts, Replica
 from anyreplica.features.cache.cache import Cache
 from anyreplica.features.cache.cached_tool import CachedTool
 from anyreplica.features.cache.policy import policy_of
+from anyreplica.features.cache.settings import CacheSettings
 from anyreplica.features.cache.shared_results import SharedResults
-from anyreplica.settings import Settings
 
 
 class CacheMetrics(Collector):
@@ -37,7 +37,9 @@ class CacheMetrics(Collector):
 class ResultCache(Feature):
     """Wraps the cached tools of a server. All of them share one cache."""
 
-    def __init__(self, settings: Settings) -> None:
+    settings: CacheSettings
+
+    def __init__(self, settings: CacheSettings) -> None:
         super().__init__(settings)
         self._cache = Cache(settings.cache_bytes)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import TypeAdapter
 from pydantic_core import from_json, to_json
 
-from anyreplica.shared.lost_redis import reason
+from anyreplica.shared.outage import Outage
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -53,6 +53,7 @@ class SharedResults:
     def __init__(self, redis: "Redis", prefix: str) -> None:
         self._redis = redis
         self._prefix = f"{prefix}:cache:"
+        self._outage = Outage(logger, "cached tools use the memory of this replica only")
         self._away_until = 0.0
 
     @property
@@ -102,14 +103,10 @@ class SharedResults:
         await self._ask(lambda: self._redis.delete(f"{self._prefix}{key}:making"))
 
     async def _ask(self, ask: Callable[[], Awaitable[T]]) -> T | None:
-        from redis.exceptions import RedisError  # noqa: PLC0415  # the module is only needed with a Redis client
-
         if self.away:
             return None
-        try:
+        with self._outage.best_effort():
             async with asyncio.timeout(_ANSWER_SECONDS):
                 return await ask()
-        except (RedisError, OSError, TimeoutError) as error:
-            self._away_until = time.monotonic() + _AWAY_SECONDS
-            logger.warning("Redis cannot be reached; cached tools use this replica's memory only: %s", reason(error))
-            return None
+        self._away_until = time.monotonic() + _AWAY_SECONDS
+        return None

@@ -9,14 +9,14 @@ import asyncio
 import hashlib
 import logging
 from collections.abc import Coroutine
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from anyreplica.features.ratelimit.buckets import GRANTED, Buckets, Verdict
 from anyreplica.process.tasks import background_task
 from anyreplica.settings.rate import Rate
-from anyreplica.shared.lost_redis import reason
+from anyreplica.shared.outage import Outage
 from anyreplica.shared.peers import Peers
 
 if TYPE_CHECKING:
@@ -114,9 +114,8 @@ class SharedBuckets:
     def __init__(
         self, redis: "Redis", prefix: str, replica: str, peers: Peers, *, answer_seconds: float = _ANSWER_SECONDS
     ) -> None:
-        self.degraded = False
-        """Whether this replica applies its share of each limit, because Redis can't be reached."""
         self.outages = 0
+        self._outage = Outage(logger, "this replica applies its share of each rate limit by itself")
         self._redis = redis
         self._prefix = f"{prefix}:rate:"
         self._replica = replica
@@ -202,42 +201,33 @@ class SharedBuckets:
 
     async def _ask_redis(self, pending: list[_PendingTake]) -> list[tuple[int, Verdict]] | None:
         """Return for each take the number of granted calls and the verdict for the others. None: no answer."""
-        from redis.exceptions import RedisError  # noqa: PLC0415  # the client has imported this package already
-
         arguments: list[str | float] = [self._replica, 3 * _REPORT_SECONDS]
         for take in pending:
             rate, running = take.rate, self._own.running.get(take.name, 0)
             arguments += [rate.per_second, rate.burst, rate.concurrent, take.cost, len(take.answers), running]
-        try:
+        was_degraded = self.degraded
+        with self._outage.best_effort():
             async with asyncio.timeout(self._answer_seconds):
                 said = await self._script(keys=[self._key(take.name) for take in pending], args=arguments)
-            return [_read(answer) for answer in said]
-        except (RedisError, OSError, ValueError) as error:
-            self._go_alone(error)
-            return None
+            try:
+                return [_read(answer) for answer in said]
+            except ValueError as error:  # without an answer, the calls would wait for ever
+                raise OSError(str(error)) from None
+        if not was_degraded:
+            self.outages += 1
+            self._begin(self._return())
+        return None
 
     def _by_share(self, name: str, rate: Rate, cost: float) -> Verdict:
         return self._own.take(name, rate.share(self._peers.count), cost)
 
-    def _go_alone(self, error: BaseException) -> None:
-        if self.degraded:
-            return
-        self.degraded = True
-        self.outages += 1
-        text = "Redis can't be reached: this replica applies 1/%d of each rate limit by itself: %s"
-        logger.warning(text, self._peers.count, reason(error))
-        self._begin(self._return())
-
     async def _return(self) -> None:
-        from redis.exceptions import RedisError  # noqa: PLC0415
-
+        """Share the limits again as soon as Redis answers."""
         while self.degraded:
             await asyncio.sleep(_RETRY_SECONDS)
-            with suppress(RedisError, OSError):
+            with self._outage.best_effort():
                 async with asyncio.timeout(self._answer_seconds):
                     await self._redis.ping()
-                self.degraded = False
-        logger.warning("Redis can be reached again: all replicas share the rate limits")
 
     async def _report(self) -> None:
         while True:
@@ -246,6 +236,11 @@ class SharedBuckets:
             if not self.degraded:
                 for name, rate in self._rates.items():
                     self._pending_take(name, rate, 0)
+
+    @property
+    def degraded(self) -> bool:
+        """Whether this replica applies its share of each limit, because Redis can't be reached."""
+        return self._outage.is_on
 
     def _key(self, name: str) -> str:
         return self._prefix + hashlib.blake2b(name.encode(), digest_size=16).hexdigest()
