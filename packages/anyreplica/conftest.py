@@ -19,7 +19,7 @@ import httpx
 import hypothesis
 import pytest
 
-from anyreplica.settings import Settings
+from anyreplica import Settings
 from tests import guard
 from tests.guard import Guard
 from tests.preloaded import Forked, Preloaded

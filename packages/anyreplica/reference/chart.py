@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 from pydantic import SecretStr
 
-from anyreplica.settings import Settings
+from anyreplica import Settings
 
 ROOT = Path(__file__).parents[3]
 CHART = ROOT / "deploy" / "helm" / "anyreplica"

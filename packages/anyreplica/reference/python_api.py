@@ -76,10 +76,18 @@ def _entry(name: str, value: Any, level: str, *, described: bool = True) -> Iter
         yield f"```text\n{signature}\n```\n"
     yield _docstring(value)
     if described and inspect.isclass(value) and not issubclass(value, Exception):
-        for method in vars(value):
+        for method in _own_names(value):
             function = getattr(value, method)
             if not method.startswith("_") and inspect.isroutine(function) and inspect.getdoc(function):
                 yield from _entry(f"{name}.{method}", function, f"{level}#")
+
+
+def _own_names(cls: type) -> Iterable[str]:
+    """Return the names that a class and its bases in anyreplica add to the bases of other packages."""
+    ours = [each for each in cls.__mro__ if each.__module__.startswith("anyreplica")]
+    others = [each for each in cls.__mro__ if each not in ours]
+    names = dict.fromkeys(name for each in ours for name in vars(each))
+    return [name for name in names if not any(name in vars(each) for each in others)]
 
 
 def _signature(name: str, value: Any) -> str:

@@ -1,20 +1,28 @@
-"""The page that lists every setting, from the classes in anyreplica.settings."""
+"""The page that lists every setting, from the classes in anyreplica.settings and in the folders of the features."""
 
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, get_args, get_origin
 
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
-from anyreplica.settings import Settings
+from anyreplica import Settings
+from anyreplica.features.audit.settings import AuditSettings
+from anyreplica.features.cache.settings import CacheSettings
+from anyreplica.features.downstream.settings import DownstreamSettings
+from anyreplica.features.jobs.settings import JobSettings
+from anyreplica.features.keys.settings import KeySettings
+from anyreplica.features.login.settings import LoginSettings
+from anyreplica.features.metrics.settings import MetricsSettings
+from anyreplica.features.ratelimit.settings import RateLimitSettings
+from anyreplica.features.sessions.settings import SessionSettings
+from anyreplica.features.signatures.settings import SignatureSettings
+from anyreplica.features.tracing.settings import TracingSettings
+from anyreplica.settings import CoreSettings
 from anyreplica.settings.access import AccessSettings
-from anyreplica.settings.downstream import DownstreamSettings
-from anyreplica.settings.jobs import JobSettings
-from anyreplica.settings.login import LoginSettings
 from anyreplica.settings.paths import PathSettings
 from anyreplica.settings.rate import RateSettings
 from anyreplica.settings.replica import ReplicaSettings
-from anyreplica.settings.sessions import SessionSettings
-from anyreplica.settings.telemetry import AuditSettings, TelemetrySettings
 from anyreplica.settings.words import SettingsGroup
 
 _INTRODUCTION = """\
@@ -39,31 +47,47 @@ Your own settings go into `server/config.py`; see [Tools and resources](../guide
 reference`. -->
 """
 
-GROUPS: dict[str, type[SettingsGroup]] = {
-    "Replica": ReplicaSettings,
-    "Paths": PathSettings,
-    "Requests to clients": SessionSettings,
-    "Authentication": AccessSettings,
-    "Login of users": LoginSettings,
-    "Rate limits": RateSettings,
-    "Audit log": AuditSettings,
-    "Jobs": JobSettings,
-    "Calls to APIs": DownstreamSettings,
-    "Metrics and traces": TelemetrySettings,
+GROUPS: dict[str, Sequence[type[SettingsGroup]]] = {
+    "Replica": (ReplicaSettings,),
+    "Paths": (PathSettings,),
+    "Requests to clients": (SessionSettings,),
+    "Authentication": (AccessSettings, KeySettings, SignatureSettings),
+    "Login of users": (LoginSettings,),
+    "Rate limits": (RateSettings, RateLimitSettings),
+    "Audit log": (AuditSettings,),
+    "Cache": (CacheSettings,),
+    "Jobs": (JobSettings,),
+    "Calls to APIs": (DownstreamSettings,),
+    "Metrics and traces": (MetricsSettings, TracingSettings),
 }
 """Sections of the page, in this order."""
+_ELSEWHERE = {
+    "handshake_sessions": "Requests to clients",
+    "trusted_proxies": "Rate limits",
+    "forward_headers": "Calls to APIs",
+}
+"""Settings of the core that come first in the section of a feature, where readers look for them."""
 
 
 def page() -> str:
     """Return the page as Markdown."""
     parts = [_INTRODUCTION]
-    parts += [f"## {title}\n\n{_table(group)}\n" for title, group in GROUPS.items()]
+    for title, groups in GROUPS.items():
+        names = [name for name, section in _ELSEWHERE.items() if section == title]
+        names += [name for group in groups for name in _own_fields(group) if name not in _ELSEWHERE]
+        parts.append(f"## {title}\n\n{_table(names)}\n")
     return "\n".join(parts)
 
 
-def _table(group: type[SettingsGroup]) -> str:
+def _own_fields(group: type[SettingsGroup]) -> Iterator[str]:
+    """Yield the names of the fields that a group adds. The settings of a feature also have those of the core."""
+    inherited = CoreSettings.model_fields if issubclass(group, CoreSettings) else {}
+    yield from (name for name in group.model_fields if name not in inherited)
+
+
+def _table(names: Iterable[str]) -> str:
     rows = ["| variable | default | meaning |", "| --- | --- | --- |"]
-    for name in group.model_fields:
+    for name in names:
         field = Settings.model_fields[name]
         rows.append(f"| `{name.upper()}` | {_default(field)} | {_meaning(field)} |")
     return "\n".join(rows)

@@ -16,6 +16,7 @@ from anyreplica._version import __version__
 
 if TYPE_CHECKING:
     from anyreplica import downstream
+    from anyreplica.all_settings import Settings
     from anyreplica.app import App, app_factory, create_app
     from anyreplica.cli.main import main
     from anyreplica.components.job import Progress, in_thread, job
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from anyreplica.feature import Feature, Parts, Position, Replica
     from anyreplica.features.cache.policy import cached
     from anyreplica.process.replica import replica_name
-    from anyreplica.settings import Settings
     from anyreplica.settings.errors import StartupError
     from anyreplica.shared.publish import (
         PromptsListChanged,
@@ -62,6 +62,7 @@ __all__ = [
 ]
 
 _NAMES = {
+    "all_settings": ("Settings",),
     "app": ("App", "app_factory", "create_app"),
     "cli.main": ("main",),
     "components.job": ("Progress", "in_thread", "job"),
@@ -69,7 +70,6 @@ _NAMES = {
     "feature": ("Feature", "Parts", "Position", "Replica"),
     "features.cache.policy": ("cached",),
     "process.replica": ("replica_name",),
-    "settings": ("Settings",),
     "settings.errors": ("StartupError",),
     "shared.publish": ("PromptsListChanged", "ResourceUpdated", "ResourcesListChanged", "ToolsListChanged", "publish"),
 }

@@ -13,6 +13,7 @@ from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from anyreplica.all_settings import Settings
 from anyreplica.built_in import FIRST, LAST
 from anyreplica.components.importing import MARK
 from anyreplica.compose import compose
@@ -29,7 +30,6 @@ from anyreplica.process.lifecycle import Lifecycle
 from anyreplica.process.mounted import NotStartedError, running
 from anyreplica.process.replica import end_regardless, process_lifespan, replica_name
 from anyreplica.process.start import EXIT_REFUSED, StartReport, print_reason, refusing
-from anyreplica.settings import Settings
 from anyreplica.settings.errors import StartupError
 
 F = TypeVar("F", bound=Callable[[], ASGIApp])
@@ -114,6 +114,7 @@ def create_app(
     mounts.search_without_tasks()
     forward_only(mcp, settings)
     return App(
+        settings,
         PreparedServer(
             mcp=mcp,
             settings=settings,
@@ -124,7 +125,7 @@ def create_app(
             features=attached,
             middleware=(*added, *middleware),
             routes=(*added_routes, *routes),
-        )
+        ),
     )
 
 
@@ -146,9 +147,9 @@ class App:
         print(app.catalogue)
     """
 
-    def __init__(self, server: PreparedServer) -> None:
+    def __init__(self, settings: Settings, server: PreparedServer) -> None:
         self.mcp = server.mcp
-        self.settings = server.settings
+        self.settings = settings
         self.components = server.components
         self.catalogue = server.catalogue
         self.features = server.features
@@ -215,7 +216,7 @@ class App:
         """
         from anyreplica.features.jobs.worker_app import worker_app  # noqa: PLC0415  # only a worker needs it
 
-        return worker_app(self.server)
+        return worker_app(self.server, self.settings)
 
     def compose(
         self, lifecycle: Lifecycle, around: AbstractAsyncContextManager[None], *, is_trial: bool = False

@@ -19,7 +19,7 @@ If the operator configured token exchange for a host (`DOWNSTREAM_TOKENS_FILE`),
 tool's caller: the client exchanges the caller's token for one of the API.
 """
 
-from anyreplica.features.downstream import client, close, closing, configure, get, post, request
+from anyreplica.features.downstream.clients import client, close, closing, configure, get, post, request
 from anyreplica.features.downstream.errors import (
     BadStatus,
     CircuitOpen,

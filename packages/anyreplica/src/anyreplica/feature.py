@@ -34,7 +34,7 @@ from anyreplica.mcp.handshake_sessions import HandshakeSessions
 from anyreplica.mcp.server_setup import ServerSetup
 from anyreplica.process.lifecycle import Lifecycle
 from anyreplica.process.log_buffer import LogBuffer
-from anyreplica.settings import Settings
+from anyreplica.settings import CoreSettings
 from anyreplica.shared.peers import Peers
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ class Replica:
                 return Parts()
     """
 
-    settings: Settings
+    settings: CoreSettings
     name: str
     mcp: FastMCP
     components: Discovered
@@ -205,7 +205,7 @@ class Feature:
         app = create_app(FastMCP("my-server"), features=[Goodbye])
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: CoreSettings) -> None:
         self.settings = settings
 
     def check(self) -> None:
@@ -272,7 +272,7 @@ class PreparedServer:
     """A server whose components are found and prepared. Nothing of it has started."""
 
     mcp: FastMCP
-    settings: Settings
+    settings: CoreSettings
     components: Discovered
     setup: ServerSetup
     catalogue: Catalogue

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from anyreplica import Settings
 from anyreplica.components.discovery import discover
 from anyreplica.components.importing import DiscoveryError
-from anyreplica.settings import Settings
 
 TOOL = "from fastmcp.tools import tool\n\n@tool\nasync def {name}() -> str:\n    '''A tool.'''\n    return ''\n"
 

@@ -5,7 +5,7 @@ import re
 import pytest
 from pydantic import SecretStr
 
-from anyreplica.settings import Settings
+from anyreplica import Settings
 from conftest import ROOT, SOURCE
 
 pytestmark = pytest.mark.slow

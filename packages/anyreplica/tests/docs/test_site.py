@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from anyreplica.settings import Settings
+from anyreplica import Settings
 from conftest import PACKAGE, ROOT, environment
 
 pytestmark = pytest.mark.system

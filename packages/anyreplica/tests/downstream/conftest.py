@@ -12,7 +12,7 @@ import pytest
 
 from anyreplica.downstream import Downstream
 from anyreplica.features.downstream.hosts import Hosts
-from anyreplica.settings.downstream import DownstreamSettings
+from anyreplica.features.downstream.settings import DownstreamSettings
 from conftest import ROOT, free_port, until
 
 

@@ -19,7 +19,7 @@ from anyreplica.downstream import (
 )
 from anyreplica.features.downstream.hosts import MOST, Hosts
 from anyreplica.features.downstream.http_client import ApiCallOptions
-from anyreplica.settings.downstream import DownstreamSettings
+from anyreplica.features.downstream.settings import DownstreamSettings
 from conftest import free_port
 from tests.downstream.conftest import Client, Misbehaving
 

@@ -14,7 +14,7 @@ import pytest
 from pydantic import validate_call
 
 from anyreplica import downstream
-from anyreplica.settings.downstream import DownstreamSettings
+from anyreplica.features.downstream.settings import DownstreamSettings
 from anyreplica.settings.errors import StartupError
 from tests.examples.upstream import TOKEN, Gateway
 

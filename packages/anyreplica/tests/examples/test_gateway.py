@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from anyreplica.features import downstream
-from anyreplica.settings.downstream import DownstreamSettings
+from anyreplica.features.downstream import clients
+from anyreplica.features.downstream.settings import DownstreamSettings
 from conftest import StartServer, free_port
 from examples.gateway.apis import Api
 from tests.calls import call, text
@@ -76,9 +76,9 @@ def test_failed_calls(gateway: Gateway, answer: bytes, endless: bytes, why: str)
 
 def test_an_api_that_takes_too_long(gateway: Gateway) -> None:
     """A call of a slow API fails at the time limit. After too many calls at once, all connections are free again."""
-    before = downstream.HOSTS.settings
+    before = clients.HOSTS.settings
     hasty = {**before.model_dump(), "downstream_timeout_seconds": 0.3}
-    downstream.configure(DownstreamSettings.model_validate(hasty))
+    clients.configure(DownstreamSettings.model_validate(hasty))
     assert "did not answer within 0.3 s" in gateway.refusal("a", answer=response("", length=9999), endless=b" ")
 
     async def crowd() -> list[Any]:
@@ -91,7 +91,7 @@ def test_an_api_that_takes_too_long(gateway: Gateway) -> None:
         "is busy: the call waited for other calls until its time limit",
         "sent no complete response: the connection failed",
     }
-    downstream.configure(before)
+    clients.configure(before)
     assert gateway.get("a") == 1
 
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from anyreplica.downstream import Downstream, Unreachable
 from anyreplica.features.downstream.hosts import Hosts
-from anyreplica.settings.downstream import DownstreamSettings
+from anyreplica.features.downstream.settings import DownstreamSettings
 from examples.gateway.addresses import is_public, may_lead_to
 from examples.gateway.transport import CheckedTransport
 from tests.examples.upstream import Upstream

@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
+from anyreplica import Settings
 from anyreplica.auth.authentication import BadSignature
 from anyreplica.auth.client_identity import Addresses
 from anyreplica.features.audit.call import ARGUMENTS, note_arguments
@@ -34,7 +35,6 @@ from anyreplica.http.uvicorn.connections import KEY, Connections
 from anyreplica.http.uvicorn.protocol import HttpProtocol
 from anyreplica.mcp import message as messages
 from anyreplica.mcp.message import Request, Response, called, called_tool, parse
-from anyreplica.settings import Settings
 from anyreplica.settings.rate import NO_RATE
 from tests.audit.calls import a_call, chained, verify
 from tests.auth.issuer import AUDIENCE, NAME, Issuer

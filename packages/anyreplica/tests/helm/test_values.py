@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from anyreplica.settings import Settings
+from anyreplica import Settings
 from reference import chart as generated
 from tests.helm.chart import CHART, helm, one, refusal, settings, text
 

@@ -8,10 +8,10 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.server import ServerState
 
+from anyreplica import Settings
 from anyreplica.http.uvicorn.connections import KEY
 from anyreplica.http.uvicorn.connections import Connections as Open
 from anyreplica.http.uvicorn.protocol import HttpProtocol
-from anyreplica.settings import Settings
 
 
 async def app(scope: Scope, receive: Receive, send: Send) -> None:

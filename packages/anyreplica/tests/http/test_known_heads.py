@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from starlette.types import Scope
 from uvicorn.server import ServerState
 
+from anyreplica import Settings
 from anyreplica.http.refusal import Refused
 from anyreplica.http.request_limits import HeadCheck
 from anyreplica.http.request_record import RECORD, record_of
@@ -18,7 +19,6 @@ from anyreplica.http.uvicorn.connections import KEY, Connections
 from anyreplica.http.uvicorn.cycle import Cycle
 from anyreplica.http.uvicorn.protocol import HttpProtocol
 from anyreplica.http.uvicorn.reader import _MOST_KNOWN, _MOST_LEARNT, KnownHead
-from anyreplica.settings import Settings
 from tests.http.connections import app
 
 FIELDS = (b"Host", b"Accept", b"Content-Type", b"X-Some")

@@ -10,9 +10,9 @@ import pytest
 from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
+from anyreplica import Settings
 from anyreplica.process.embedded_redis import EmbeddedRedis, encoded
 from anyreplica.process.local_redis import missing_urls
-from anyreplica.settings import Settings
 from tests.replicas import RedisServer
 
 

@@ -5,8 +5,8 @@ import sys
 import pytest
 import uvicorn
 
+from anyreplica import Settings
 from anyreplica.process.replica import uvicorn_options
-from anyreplica.settings import Settings
 from conftest import StartServer, until
 from tests.calls import call, text
 from tests.starts import start

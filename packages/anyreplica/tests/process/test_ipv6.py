@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from anyreplica import Settings
 from anyreplica.process import listening
-from anyreplica.settings import Settings
 from conftest import SOURCE, Server, StartServer, run, until
 from tests.calls import call, get, text
 from tests.deploy.network import only_root

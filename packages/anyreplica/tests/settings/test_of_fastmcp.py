@@ -7,7 +7,8 @@ from pathlib import Path
 import fastmcp
 import pytest
 
-from anyreplica.settings import Settings, of_fastmcp
+from anyreplica import Settings
+from anyreplica.settings import of_fastmcp
 from anyreplica.settings.errors import StartupError
 from conftest import environment
 

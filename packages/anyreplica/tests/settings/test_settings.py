@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field, SecretStr
 
-from anyreplica.settings import Settings, doubts, misspelt
+from anyreplica import Settings
+from anyreplica.settings import misspelt
 from anyreplica.settings.errors import StartupError
 from conftest import SOURCE, environment
 
@@ -193,8 +194,8 @@ def test_a_missing_setting_is_named_and_no_other_is_shown(monkeypatch: pytest.Mo
 
 def test_doubtful_combinations_cause_warnings(monkeypatch: pytest.MonkeyPatch) -> None:
     """Combinations of settings that are probably wrong cause warnings."""
-    assert doubts(Settings()) == []
-    assert "AUTH_ENABLED" in doubts(Settings(auth_token=SecretStr("x")))[0]
+    assert list(Settings().doubts()) == []
+    assert "AUTH_ENABLED" in next(Settings(auth_token=SecretStr("x")).doubts())
 
 
 def test_stateless_http_false_is_another_name() -> None:

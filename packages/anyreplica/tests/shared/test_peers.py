@@ -10,7 +10,7 @@ import httpx
 import pytest
 from redis.asyncio import Redis
 
-from anyreplica.settings import Settings
+from anyreplica import Settings
 from anyreplica.shared.peers import Peers, peers
 from conftest import Server, StartServer, until
 from tests.calls import legacy, modern

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from redis.exceptions import ConnectionError, TimeoutError  # noqa: A004
 
-from anyreplica.settings import Settings
+from anyreplica import Settings
 from anyreplica.shared.lost_redis import patiently, retry_for, translate_redis_errors
 from anyreplica.shared.redis import connect
 from tests.replicas import RedisServer

@@ -11,8 +11,8 @@ import pytest
 from pydantic import SecretStr
 from redis.asyncio import Redis
 
+from anyreplica import Settings
 from anyreplica.features.signatures.nonces import Nonces, NoncesFull
-from anyreplica.settings import Settings
 from anyreplica.shared.redis import connect
 from tests.replicas import RedisServer
 from tests.signing.calls import Call, Clock, check, refusal, signatures

@@ -4,11 +4,11 @@ import logging
 
 import pytest
 
+from anyreplica import Settings
 from anyreplica.http.access_log import access_lines
 from anyreplica.http.request_record import RECORD, RequestRecord
 from anyreplica.process import logs
 from anyreplica.process.log_buffer import LogBuffer
-from anyreplica.settings import Settings
 
 
 @pytest.mark.parametrize(

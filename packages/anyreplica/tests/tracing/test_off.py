@@ -5,8 +5,9 @@ import sys
 
 import pytest
 
+from anyreplica import Settings
 from anyreplica.features.tracing import feature as tracing
-from anyreplica.settings import Settings, misspelt
+from anyreplica.settings import misspelt
 from anyreplica.settings.errors import StartupError
 from conftest import run
 from tests.starts import start

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
+from fastmcp import FastMCP
 from fastmcp.server.auth import AuthProvider
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -12,7 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from anyreplica.auth.caller import Caller
 from anyreplica.http.refusal import ClientGone, Refused, send_refusal
 from anyreplica.http.request_record import Headers, mcp_paths, path_of, record_of
-from anyreplica.settings import Settings
+from anyreplica.settings import CoreSettings
 
 METADATA = "/.well-known/oauth-protected-resource"
 """Path of the protected resource metadata (RFC 9728, section 3). The path of the resource may follow."""
@@ -43,7 +44,7 @@ class BadSignature(Refusal):
         super().__init__("invalid_signature", message)
 
 
-def open_paths(settings: Settings) -> frozenset[str]:
+def open_paths(settings: CoreSettings) -> frozenset[str]:
     """Return the paths that need no authentication: probes, and pages that say how to connect."""
     metadata = {METADATA, METADATA + settings.mcp_path}
     return OPEN | metadata | {settings.liveness_path, settings.readiness_path}
@@ -99,6 +100,11 @@ class Challenge:
     metadata: str = ""
 
 
+def login_name(mcp: FastMCP, settings: CoreSettings) -> str:
+    """Return what chooses the login of users: a class of the server's code, or a variable. Empty: there is no login."""
+    return type(mcp.auth).__name__ if mcp.auth is not None else settings.chosen_login
+
+
 class Authentication:
     """The authenticator. It refuses an unknown caller with HTTP 401, unless `is_open` accepts the request.
 
@@ -111,7 +117,7 @@ class Authentication:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: CoreSettings,
         sources: Sequence[TokenSource],
         checks: Sequence[RequestCheck],
         challenges: Sequence[Challenge],

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from anyreplica.app import App
 from anyreplica.cli.source import app_from
 from anyreplica.process.start import refusing
-from anyreplica.settings import doubts, misspelt, of_fastmcp
+from anyreplica.settings import misspelt, of_fastmcp
 from anyreplica.shared.redis import connect
 
 
@@ -25,7 +25,7 @@ def app_of(server: str, arguments: Sequence[str] = ()) -> App:
     """
     app = app_from(server, arguments)
     ignored = of_fastmcp.without_effect(app.settings)
-    for sentence in (*misspelt(os.environ, app.settings), *ignored, *doubts(app.settings)):
+    for sentence in (*misspelt(os.environ, app.settings), *ignored, *app.settings.doubts()):
         print(f"Warning: {sentence}", file=sys.stderr)
     return app
 

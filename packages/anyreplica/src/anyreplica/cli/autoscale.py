@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
+from anyreplica.all_settings import Settings
 from anyreplica.autoscale.autoscaler import Autoscaler
 from anyreplica.autoscale.docker_api import DockerApi
 from anyreplica.autoscale.metrics import AutoscaleMetrics
@@ -24,7 +25,6 @@ from anyreplica.process.replica import process_lifespan, replica_name
 from anyreplica.process.start import EXIT_REFUSED, StartReport
 from anyreplica.process.tasks import background_task
 from anyreplica.routes.health import health_routes
-from anyreplica.settings import Settings
 from anyreplica.settings.errors import StartupError
 
 logger = logging.getLogger(__name__)

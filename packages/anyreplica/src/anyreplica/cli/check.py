@@ -43,7 +43,7 @@ def main(arguments: Sequence[str], *, default: str) -> int:
     if options.worker:
         tasks = task_tools(app.mcp)
         with refusing():
-            check_worker(app.server, tasks)
+            check_worker(app.server, app.settings, tasks)
         print(f"{name}: settings and jobs are valid.\njobs       {', '.join([*sorted(app.components.jobs), *tasks])}")
         return 0
     check_files_and_urls(app)

@@ -15,6 +15,7 @@ import uvicorn
 from fastmcp import FastMCP
 from starlette.types import ASGIApp
 
+from anyreplica.all_settings import Settings
 from anyreplica.app import App
 from anyreplica.cli import local_worker
 from anyreplica.cli.app_of import app_of, check_files_and_urls
@@ -29,7 +30,6 @@ from anyreplica.process import local_redis, local_replicas
 from anyreplica.process.listening import Server, authority, hosts, refuse_taken
 from anyreplica.process.replica import uvicorn_options
 from anyreplica.process.start import EXIT_REFUSED, refusing
-from anyreplica.settings import Settings
 
 _MAX_REPLICAS = 64
 """Maximum number of replicas on one machine."""

@@ -18,13 +18,13 @@ from fastmcp import FastMCP
 from mcp.server import Server, stdio
 from mcp.server.mcpserver import MCPServer
 
+from anyreplica.all_settings import Settings
 from anyreplica.app import App, app_factory, create_app
 from anyreplica.cli.fastmcp_json import configured
 from anyreplica.components.importing import MARK, DiscoveryError, import_file, import_module, short
 from anyreplica.mcp.compat import sdk
 from anyreplica.mcp.compat.sdk_server import EXPECTED, SdkServer, as_fastmcp, type_name
 from anyreplica.process.start import refusing
-from anyreplica.settings import Settings
 from anyreplica.settings.errors import StartupError
 
 FACTORY = "anyreplica.cli.source:create"

@@ -22,7 +22,7 @@ from anyreplica.components.importing import MARK, DiscoveryError, import_module,
 from anyreplica.components.job import Job, JobMeta, make_job
 from anyreplica.components.marks import Check, Lifespan
 from anyreplica.components.prepare import Preparation, WrapTool
-from anyreplica.settings import Settings
+from anyreplica.settings import CoreSettings
 
 FOLDERS = ("tools", "resources", "prompts", "jobs")
 """Names of the folders in a component pack that contain components."""
@@ -43,7 +43,7 @@ class Found:
 class Discovered:
     """Everything that was found in the component packs, in the order of files and names."""
 
-    def __init__(self, settings: Settings, wraps: Sequence[WrapTool] = ()) -> None:
+    def __init__(self, settings: CoreSettings, wraps: Sequence[WrapTool] = ()) -> None:
         self.preparation = Preparation(settings, wraps)
         self.components: list[Found] = []
         self.middleware: list[Middleware] = []
@@ -91,7 +91,7 @@ class Discovered:
         return first is None
 
 
-def discover(settings: Settings, wraps: Sequence[WrapTool] = ()) -> Discovered:
+def discover(settings: CoreSettings, wraps: Sequence[WrapTool] = ()) -> Discovered:
     """Import the packs that `MCP_COMPONENTS` names and collect their public parts.
 
     The parts are components, jobs, checks, lifespans, instances of FastMCP's `Middleware`, and one `@completion`.

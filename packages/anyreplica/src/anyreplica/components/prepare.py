@@ -19,7 +19,7 @@ from pydantic import validate_call
 from anyreplica.components.containment import AsyncFunction, contain, mask_prompt_errors
 from anyreplica.components.not_found import TypedTemplate, tell_not_found
 from anyreplica.components.outcome import PlannedTool
-from anyreplica.settings import Settings
+from anyreplica.settings import CoreSettings
 
 WrapTool = Callable[[FunctionTool, AsyncFunction], AsyncFunction]
 """Returns the function that runs when a tool is called."""
@@ -37,7 +37,7 @@ class Preparation:
         wraps: functions that get a tool and its function, and return the function that runs instead.
     """
 
-    def __init__(self, settings: Settings, wraps: Sequence[WrapTool] = ()) -> None:
+    def __init__(self, settings: CoreSettings, wraps: Sequence[WrapTool] = ()) -> None:
         self._settings = settings
         self._wraps = wraps
 

@@ -22,7 +22,7 @@ from anyreplica.http.responses import WHOLE
 from anyreplica.process.log_buffer import LogBuffer
 from anyreplica.process.logs import marked, request_id, trace_id
 from anyreplica.process.mounted import NotStartedError
-from anyreplica.settings import Settings
+from anyreplica.settings import CoreSettings
 
 _LOGGER = "anyreplica.access"
 logger = logging.getLogger(_LOGGER)
@@ -120,7 +120,7 @@ def _identity(scope: Scope) -> str:
     return "%08x" % random.getrandbits(32)  # noqa: UP031
 
 
-def access_lines(settings: Settings, replica: str, buffer: LogBuffer) -> Write:
+def access_lines(settings: CoreSettings, replica: str, buffer: LogBuffer) -> Write:
     """Return the function that writes the line of a request, in the format of the settings."""
     if settings.log_level not in ("DEBUG", "INFO"):
         return lambda *_: None

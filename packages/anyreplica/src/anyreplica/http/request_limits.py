@@ -9,7 +9,7 @@ from starlette.types import Message, Receive, Scope, Send
 from anyreplica.http.limits import Body, CallerPlaces, InFlight, Memory
 from anyreplica.http.refusal import Refused
 from anyreplica.http.request_record import NO_ERROR, Headers, headers_of, record_of
-from anyreplica.settings import Settings
+from anyreplica.settings import CoreSettings
 
 _REMEMBERED = 1024
 """Maximum number of accepted heads that are cached. Clients send only a few different heads."""
@@ -158,7 +158,7 @@ class Limiter(Protocol):
 class RequestLimits:
     """The limits of a replica. A replica has one object, so that each limit holds for all its requests together."""
 
-    def __init__(self, settings: Settings, name_of: Callable[[Scope], str | None] = lambda _: None) -> None:
+    def __init__(self, settings: CoreSettings, name_of: Callable[[Scope], str | None] = lambda _: None) -> None:
         origins = (*settings.allowed_origins, *settings.cors_origins)
         methods = ["POST"]
         if settings.handshake_sessions != "off":

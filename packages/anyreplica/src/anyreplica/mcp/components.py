@@ -23,7 +23,7 @@ from anyreplica.mcp.compat import mounts, sdk
 from anyreplica.mcp.compat.sdk_server import SdkServer
 from anyreplica.mcp.sdk_components import asking, serve_sdk_server
 from anyreplica.mcp.server_setup import ServerSetup
-from anyreplica.settings import Settings
+from anyreplica.settings import CoreSettings
 from anyreplica.settings.errors import StartupError
 
 
@@ -50,7 +50,7 @@ def check_every_part_is_served(mcp: FastMCP, parts: Iterable[tuple[str, object]]
 
 
 def serve_components(
-    mcp: FastMCP, settings: Settings, wraps: Sequence[WrapTool], middleware: Sequence[Middleware] = ()
+    mcp: FastMCP, settings: CoreSettings, wraps: Sequence[WrapTool], middleware: Sequence[Middleware] = ()
 ) -> tuple[Discovered, ServerSetup]:
     """Adopt a server, add the components of the packs in `MCP_COMPONENTS` to it, and limit the time of all calls.
 
@@ -101,7 +101,7 @@ def serve_components(
     return discovered, setup
 
 
-def cannot_ask(mcp: FastMCP, settings: Settings) -> str:
+def cannot_ask(mcp: FastMCP, settings: CoreSettings) -> str:
     """Return a sentence that names the components that cannot ask handshake-protocol clients; empty if all can."""
     names = sorted(name_of(component) for component in mounts.local_components(mcp) if may_ask(component))
     if isinstance(mcp, SdkServer):

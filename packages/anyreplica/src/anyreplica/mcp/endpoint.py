@@ -37,7 +37,7 @@ from anyreplica.mcp.paths import CallPaths
 from anyreplica.mcp.reply import Reply
 from anyreplica.mcp.server_setup import ServerSetup
 from anyreplica.process.tasks import background_task
-from anyreplica.settings import Settings
+from anyreplica.settings import CoreSettings
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ class McpEndpoint:
     def __init__(
         self,
         setup: ServerSetup,
-        settings: Settings,
+        settings: CoreSettings,
         limits: RequestLimits,
     ) -> None:
         self.mcp = setup.mcp

@@ -15,7 +15,7 @@ from anyreplica.mcp.endpoint import McpEndpoint
 from anyreplica.mcp.message import Request
 from anyreplica.mcp.planning import Plans
 from anyreplica.mcp.server_setup import ServerSetup
-from anyreplica.settings import Settings
+from anyreplica.settings import CoreSettings
 
 _ANY = frozenset({"string", "array", "object"})
 """The types of a schema that accepts any value, or that this module does not understand."""
@@ -33,7 +33,7 @@ class _Form:
     """The types of the parameters that accept a list or an object but no text."""
 
 
-def endpoint_class(settings: Settings) -> type[McpEndpoint]:
+def endpoint_class(settings: CoreSettings) -> type[McpEndpoint]:
     """Return the class of the endpoint. With the default settings, a call takes no step of this module."""
     return LenientEndpoint if settings.drop_unknown_arguments or settings.parse_json_arguments else McpEndpoint
 
@@ -44,7 +44,7 @@ class LenientEndpoint(McpEndpoint):
     Each path and all middleware get the changed arguments. The audit log has those that the client sent.
     """
 
-    def __init__(self, setup: ServerSetup, settings: Settings, *more: Any) -> None:
+    def __init__(self, setup: ServerSetup, settings: CoreSettings, *more: Any) -> None:
         super().__init__(setup, settings, *more)
         self._drops = settings.drop_unknown_arguments
         self._parses = settings.parse_json_arguments

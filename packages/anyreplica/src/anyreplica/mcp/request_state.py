@@ -17,7 +17,7 @@ from mcp_types import INVALID_PARAMS
 from mcp_types.methods import INPUT_REQUIRED_METHODS
 
 from anyreplica.auth.caller import caller_of
-from anyreplica.settings import Settings
+from anyreplica.settings import CoreSettings
 from anyreplica.shared.outage import Outage
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-def security(settings: Settings) -> RequestStateSecurity:
+def security(settings: CoreSettings) -> RequestStateSecurity:
     """Return how request states are sealed: with the first key of REQUEST_STATE_KEYS.
 
     A sealed state is valid only for the same caller, the same arguments and the same server name, and only for a

@@ -28,7 +28,7 @@ from anyreplica.mcp import request_state
 from anyreplica.mcp.compat import sdk
 from anyreplica.mcp.compat.sdk_server import SdkServer
 from anyreplica.mcp.server_setup import ServerSetup
-from anyreplica.settings import Settings
+from anyreplica.settings import CoreSettings
 from anyreplica.settings.errors import StartupError
 
 logger = logging.getLogger(__name__)
@@ -121,7 +121,7 @@ def _of_prompt(error: ValueError) -> MCPError:
     return MCPError(INTERNAL_ERROR, str(error))
 
 
-def serve_sdk_server(mcp: SdkServer, settings: Settings) -> tuple[Discovered, ServerSetup]:
+def serve_sdk_server(mcp: SdkServer, settings: CoreSettings) -> tuple[Discovered, ServerSetup]:
     """Prepare a server of the SDK for replicas.
 
     Raises:
@@ -150,13 +150,13 @@ def asking(mcp: SdkServer) -> list[str]:
     return sorted(each.name for each in found if asks(each.fn) or getattr(each, "resolved_params", None))
 
 
-def log_notes(mcp: FastMCP, settings: Settings) -> None:
+def log_notes(mcp: FastMCP, settings: CoreSettings) -> None:
     """Log what has no effect, see `notes`."""
     for note in notes(mcp, settings) if isinstance(mcp, SdkServer) else ():
         logger.warning("%s", note)
 
 
-def notes(mcp: SdkServer, settings: Settings) -> Iterator[str]:
+def notes(mcp: SdkServer, settings: CoreSettings) -> Iterator[str]:
     """Yield a sentence for each setting and each part of the server that has no effect with several replicas."""
     if settings.handshake_sessions == "full":
         yield (

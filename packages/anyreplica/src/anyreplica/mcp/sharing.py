@@ -15,7 +15,7 @@ from mcp_types import INTERNAL_ERROR, SubscriptionsListenRequestParams, Subscrip
 from anyreplica.mcp.compat import sdk
 from anyreplica.mcp.compat.sdk_server import SdkServer
 from anyreplica.mcp.request_state import OneUse, note_state
-from anyreplica.settings import Settings
+from anyreplica.settings import CoreSettings
 from anyreplica.shared import publish
 from anyreplica.shared.events import RedisBus
 from anyreplica.shared.peers import peers
@@ -60,7 +60,7 @@ class Sharing:
         StartupError: REDIS_URL cannot be used.
     """
 
-    def __init__(self, settings: Settings, mcp: FastMCP, replica: str) -> None:
+    def __init__(self, settings: CoreSettings, mcp: FastMCP, replica: str) -> None:
         if settings.replicas_dns and not settings.request_state_ring:
             text = "Multi-round tools work with a single replica only: more replicas need the same REQUEST_STATE_KEYS"
             logger.warning(text)

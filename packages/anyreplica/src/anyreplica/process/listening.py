@@ -13,7 +13,7 @@ from typing import Any
 
 import uvicorn
 
-from anyreplica.settings import Settings
+from anyreplica.settings import CoreSettings
 from anyreplica.settings.errors import StartupError
 
 _FILES = "/dev/fd"
@@ -82,7 +82,7 @@ def _is_of_replica(each: socket.socket) -> bool:
     return not _tcp.isdisjoint(((host, port), ("0.0.0.0", port), ("::", port)))  # noqa: S104  # nothing is bound here
 
 
-def hosts(settings: Settings) -> list[str]:
+def hosts(settings: CoreSettings) -> list[str]:
     """Return the addresses to listen on. `MCP_HOST=::` stands for all addresses of the machine, IPv4 and IPv6.
 
     Each version of IP has its own socket. If one socket served both, the address of an IPv4 client would be written as
@@ -110,7 +110,7 @@ def authority(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def refuse_taken(settings: Settings) -> None:
+def refuse_taken(settings: CoreSettings) -> None:
     """Raise `StartupError` if another server uses the address of the settings, or if the address cannot be used.
 
     Without this check, two servers could share one port through SO_REUSEPORT, and each would get a part of the

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from anyreplica.process.embedded_redis import EmbeddedRedis
 from anyreplica.process.forking import for_sockets
-from anyreplica.settings import Settings
+from anyreplica.settings import CoreSettings
 from anyreplica.settings.errors import StartupError
 from anyreplica.settings.extras import require_extra
 
@@ -107,7 +107,7 @@ class RedisProcess:
         return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
 
-def missing_urls(settings: Settings, *, jobs: bool) -> list[str]:
+def missing_urls(settings: CoreSettings, *, jobs: bool) -> list[str]:
     """Return which of `REDIS_URL` and `JOBS_URL` the operator has not set, without `JOBS_URL` if there are no jobs."""
     names = ["REDIS_URL", "JOBS_URL"] if jobs else ["REDIS_URL"]
     return [name for name in names if name.lower() not in settings.model_fields_set]

@@ -21,7 +21,7 @@ from anyreplica.process.listening import Server, hosts, new_socket, refuse_taken
 from anyreplica.process.local_redis import LocalRedis
 from anyreplica.process.replica import uvicorn_options
 from anyreplica.process.start import EXIT_REFUSED, one_printer, share_printer
-from anyreplica.settings import Settings
+from anyreplica.settings import CoreSettings
 from anyreplica.settings.errors import StartupError
 
 logger = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ class LocalWorker:
         create: A function that creates the app of the worker. The worker process imports it by its name.
     """
 
-    def __init__(self, settings: Settings, create: Callable[[], ASGIApp]) -> None:
+    def __init__(self, settings: CoreSettings, create: Callable[[], ASGIApp]) -> None:
         options: dict[str, Any] = {**uvicorn_options(settings, ""), "factory": True, "app": create}
         self._config = uvicorn.Config(**options)
         self._process: ForkServerProcess | None = None
@@ -223,7 +223,7 @@ class Replicas(Multiprocess):
 
 
 def run(
-    settings: Settings,
+    settings: CoreSettings,
     app: str,
     replicas: int,
     ready: Callable[[], None],

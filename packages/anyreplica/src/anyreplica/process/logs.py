@@ -11,7 +11,7 @@ import orjson
 from mcp.shared.exceptions import MCPDeprecationWarning
 
 from anyreplica.process.log_buffer import LogBuffer
-from anyreplica.settings import Settings
+from anyreplica.settings import CoreSettings
 
 request_id: ContextVar[str] = ContextVar("request_id", default="")
 """The id of the current request. Empty outside of a request."""
@@ -120,7 +120,7 @@ def _shortened(text: str, most: int) -> str:
     return f"{text[:half]}{gap}{text[len(text) - half :]}"
 
 
-def configure(settings: Settings, replica: str) -> LogBuffer:
+def configure(settings: CoreSettings, replica: str) -> LogBuffer:
     """Send the lines of all loggers to stderr through one handler. Return this handler."""
     # A character that the terminal cannot show (a lone surrogate, ✓ in a C locale) is escaped. Otherwise the whole
     # line would be lost.

@@ -18,13 +18,13 @@ from anyreplica.process import task_exits
 from anyreplica.process.lifecycle import Lifecycle
 from anyreplica.process.listening import hosts
 from anyreplica.process.upkeep import settle, trimming, watch
-from anyreplica.settings import Settings
+from anyreplica.settings import CoreSettings
 from anyreplica.settings.errors import StartupError
 
 _LAST_SECONDS = 1.0
 
 
-def replica_name(settings: Settings) -> str:
+def replica_name(settings: CoreSettings) -> str:
     """Return the name of this replica: `REPLICA_NAME`, or the name of the host if `REPLICA_NAME` is empty.
 
     If a local supervisor started the replica, the name ends with a number, such as `host-2`.
@@ -41,7 +41,7 @@ def replica_name(settings: Settings) -> str:
     return f"{name}-{multiprocessing.current_process().name.rpartition('-')[2]}"  # ForkServerProcess-1, …
 
 
-def uvicorn_options(settings: Settings, app: str | ASGIApp) -> dict[str, Any]:
+def uvicorn_options(settings: CoreSettings, app: str | ASGIApp) -> dict[str, Any]:
     """Return the keyword arguments of `uvicorn.Config`. All commands that start a replica use them.
 
     Raises:
@@ -69,7 +69,7 @@ def uvicorn_options(settings: Settings, app: str | ASGIApp) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def process_lifespan(settings: Settings, lifecycle: Lifecycle) -> AsyncIterator[None]:
+async def process_lifespan(settings: CoreSettings, lifecycle: Lifecycle) -> AsyncIterator[None]:
     """Inside the block: watch the event loop, drain when a signal arrives, and end if the supervisor ends."""
     loop = asyncio.get_running_loop()
     task_exits.install(loop)

@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from anyreplica.process.lifecycle import Lifecycle
 from anyreplica.process.replica import uvicorn_options
-from anyreplica.settings import Settings
+from anyreplica.settings import CoreSettings
 
 _TICK_SECONDS = 1.0
 """Time between two updates of the `Date` header, in seconds."""
@@ -39,7 +39,7 @@ class _Server(uvicorn.Server):
 
 
 @asynccontextmanager
-async def listening(app: ASGIApp, settings: Settings, lifecycle: Lifecycle) -> AsyncIterator[int]:
+async def listening(app: ASGIApp, settings: CoreSettings, lifecycle: Lifecycle) -> AsyncIterator[int]:
     """Serve an app on a free port of 127.0.0.1 inside the block. Return the port.
 
     Raises:

@@ -18,7 +18,7 @@ from anyreplica.auth.caller import caller_of
 from anyreplica.http.request_record import prefix
 from anyreplica.mcp.catalogue import Catalogue
 from anyreplica.process.lifecycle import Lifecycle
-from anyreplica.settings import Settings
+from anyreplica.settings import CoreSettings
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -36,7 +36,7 @@ _HEADERS = {
 }
 
 
-def home_route(settings: Settings, replica: str, catalogue: Catalogue | None) -> Route:
+def home_route(settings: CoreSettings, replica: str, catalogue: Catalogue | None) -> Route:
     """Return the route `GET /`. Its page says how to connect and lists the components.
 
     `catalogue` is None if callers need a token. The page then does not list the components.

@@ -1,4 +1,4 @@
-"""The settings: every variable with its type, default, meaning and check.
+"""The settings of the core: each variable with its type, default, meaning and check. Features add their own to them.
 
 The value of a variable comes from the environment. If the variable is unset, the value comes from a file of the same
 name (upper or lower case) in the secrets folder. Docker mounts secrets there. The last source is FastMCP's own
@@ -7,7 +7,7 @@ variables: see `of_fastmcp`.
 
 import difflib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self, get_args
 
@@ -16,45 +16,14 @@ from pydantic_settings import SettingsConfigDict, SettingsError
 
 from anyreplica.settings import of_fastmcp
 from anyreplica.settings.access import AccessSettings
-from anyreplica.settings.downstream import DownstreamSettings
 from anyreplica.settings.errors import StartupError
-from anyreplica.settings.jobs import JobSettings
-from anyreplica.settings.login import LoginSettings
 from anyreplica.settings.paths import PathSettings
 from anyreplica.settings.rate import RateSettings
 from anyreplica.settings.replica import ReplicaSettings
-from anyreplica.settings.sessions import SessionSettings
-from anyreplica.settings.telemetry import AuditSettings, TelemetrySettings
 
 
-class Settings(
-    TelemetrySettings,
-    DownstreamSettings,
-    JobSettings,
-    AuditSettings,
-    RateSettings,
-    LoginSettings,
-    AccessSettings,
-    SessionSettings,
-    PathSettings,
-    ReplicaSettings,
-    of_fastmcp.WithFastMcp,
-):
-    """The settings of the server. The name of a variable or secret file is the name of the field in capitals.
-
-    To add your own settings, define a subclass.
-
-    Example:
-
-        from pydantic import Field, SecretStr
-
-        import anyreplica
-
-        class Settings(anyreplica.Settings):
-            weather_key: SecretStr = Field(description="Key of the weather API.")
-
-        key = Settings.load().weather_key.get_secret_value()
-    """
+class CoreSettings(RateSettings, AccessSettings, PathSettings, ReplicaSettings, of_fastmcp.WithFastMcp):
+    """The settings that the core reads. The settings of a feature are a subclass in the folder of the feature."""
 
     model_config = SettingsConfigDict(env_ignore_empty=True, extra="ignore", frozen=True)
 
@@ -72,12 +41,6 @@ class Settings(
             self.__dict__["handshake_sessions"] = "full"  # the model is frozen for all others
         if self.handshake_sessions != "off":
             self._check_sessions()
-        self.check_login(self.public_url)
-        if self.auth_enabled and not self.authentication_sources:
-            raise ValueError(
-                "AUTH_TOKEN, API_KEYS_FILE or AUTH_JWT_ISSUER: required by AUTH_ENABLED=true; "
-                "set one of them, or mount a secret named auth_token"
-            )
         return self
 
     def _check_sessions(self) -> None:
@@ -89,6 +52,10 @@ class Settings(
             raise ValueError(f"REDIS_URL: required by {setting} with {several}; set it")
         if self.json_response == "true":
             raise ValueError(f"{setting}: needs JSON_RESPONSE=auto or false, because a request to a client is an event")
+
+    def doubts(self) -> Iterator[str]:
+        """Yield a sentence for each combination of settings that is allowed but is usually a mistake."""
+        yield from ()
 
     @classmethod
     def load(cls) -> Self:
@@ -123,7 +90,7 @@ _PLAIN = {
 """Messages for operators, in place of pydantic's messages of these types."""
 
 
-def _line(problem: Mapping[str, Any], settings: type[Settings]) -> str:
+def _line(problem: Mapping[str, Any], settings: type[CoreSettings]) -> str:
     message = str(problem["msg"]).removeprefix("Value error, ")
     message = _PLAIN.get(problem["type"], message.replace("Input should be", "must be", 1))
     if not problem["loc"]:
@@ -138,7 +105,7 @@ def _line(problem: Mapping[str, Any], settings: type[Settings]) -> str:
     return f"{of_fastmcp.name_of(field, problem['input'])}{shown}: {message[:1].lower()}{message[1:]}"
 
 
-def misspelt(environment: Mapping[str, str], settings: Settings) -> list[str]:
+def misspelt(environment: Mapping[str, str], settings: CoreSettings) -> list[str]:
     """Return a sentence for each variable that looks like a misspelt setting, such as AUTH_ENABLE."""
     known = {name.upper() for name in type(settings).model_fields}
     found = []
@@ -146,16 +113,4 @@ def misspelt(environment: Mapping[str, str], settings: Settings) -> list[str]:
         close = difflib.get_close_matches(name, known, n=1, cutoff=0.85)
         if close and not name.startswith(("MAKE", "OTEL_")):  # OTEL_* variables belong to the OpenTelemetry SDK
             found.append(f"{name} is not a setting and has no effect; did you mean {close[0]}?")
-    return found
-
-
-def doubts(settings: Settings) -> list[str]:
-    """Return a sentence for each combination of settings that is allowed but is usually a mistake."""
-    found = []
-    if settings.authentication_sources and not settings.auth_enabled:
-        found.append(
-            f"{settings.authentication_sources}: set but not used, because AUTH_ENABLED is false; callers need no key."
-        )
-    if settings.downstream_tokens_file is not None and not settings.auth_enabled:
-        found.append("DOWNSTREAM_TOKENS_FILE: set, but AUTH_ENABLED is false; no caller has a token to exchange.")
     return found

@@ -1,12 +1,11 @@
-"""Settings of rate limits: a token bucket per caller, and a limit of calls that run at the same time."""
+"""The rate of a caller: a token bucket, and a limit of calls that run at the same time."""
 
-import ipaddress
 import re
 from dataclasses import dataclass
 
 from pydantic import Field, field_validator
 
-from anyreplica.settings.words import SettingsGroup, WordList
+from anyreplica.settings.words import SettingsGroup
 
 _FORM = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)(?:/(s|m|h|d))?")
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -79,7 +78,7 @@ def parse(text: str) -> Rate:
 
 
 class RateSettings(SettingsGroup):
-    """Settings of rate limits, and of proxies that name the address of a caller."""
+    """Settings of the rate of each caller. A key may have a rate of its own."""
 
     rate_limit: str = ""
     """Rate limit of each caller without a limit of its own, such as `100/s`, `600/m`, `5000/h` or `20000/d`. A call
@@ -91,62 +90,15 @@ class RateSettings(SettingsGroup):
     rate_concurrent: int = Field(0, ge=0)
     """Maximum number of calls of one caller that run at the same time. A further call gets HTTP 429. An open event
     stream counts as a call that runs. 0: no limit."""
-    replica_rate_limit: str = ""
-    """Rate limit of one replica for all callers together, written like `RATE_LIMIT`. A call beyond the limit gets HTTP
-    429. Empty: no limit."""
-    tool_costs: WordList = ()
-    """Cost of a call, by patterns of tool names, comma-separated: `generate_report=10,sales_*=2`. A call with a cost of
-    10 counts as ten calls in the rate limit. The first pattern that matches the name decides. Other tools cost 1."""
-    trusted_proxies: WordList = ()
-    """Addresses or networks of trusted proxies, comma-separated. The replica reads the `X-Forwarded-For` header only if
-    such a proxy sent it. It then uses the address in the header to distinguish callers without authentication. Never
-    name the addresses of the routing mesh."""
 
-    @field_validator("rate_limit", "replica_rate_limit")
+    @field_validator("rate_limit")
     @classmethod
     def _rate(cls, value: str) -> str:
         if value:
             parse(value)
         return value
 
-    @field_validator("tool_costs")
-    @classmethod
-    def _costs(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        _costs(value)
-        return value
-
-    @field_validator("trusted_proxies")
-    @classmethod
-    def _networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for network in value:
-            try:
-                ipaddress.ip_network(network)
-            except ValueError as error:
-                raise ValueError(f"{error}; write it like 10.0.0.7 or 10.0.0.0/8") from None
-        return value
-
     @property
     def rate(self) -> Rate:
         """Rate limit of callers without a limit of their own."""
         return (parse(self.rate_limit) if self.rate_limit else NO_RATE).replace(self.rate_burst, self.rate_concurrent)
-
-    @property
-    def replica_rate(self) -> Rate:
-        """Rate limit of one replica for all callers together."""
-        return parse(self.replica_rate_limit) if self.replica_rate_limit else NO_RATE
-
-    @property
-    def costs(self) -> list[tuple[str, int]]:
-        """Patterns of tool names, each with the cost of a call."""
-        return _costs(self.tool_costs)
-
-
-def _costs(words: tuple[str, ...]) -> list[tuple[str, int]]:
-    costs = []
-    for word in words:
-        pattern, _, cost = word.rpartition("=")
-        if not pattern or not cost.isdecimal() or not cost.isascii() or not 0 < int(cost) <= 1_000_000:
-            text = "is not a pattern with a cost; write it like generate_report=10, with a cost from 1 to 1000000"
-            raise ValueError(f"{word!r} {text}")
-        costs.append((pattern, int(cost)))
-    return costs

@@ -34,6 +34,11 @@ class ReplicaSettings(SettingsGroup):
     stateless_http: bool = True
     """Whether each request of a handshake-protocol client stands alone. `false` is another name for
     `HANDSHAKE_SESSIONS=full`."""
+    handshake_sessions: Literal["off", "ask", "full"] = "off"
+    """Whether a tool can ask a handshake-protocol client in the middle of a call (elicitation, sampling, roots). `off`:
+    no. `ask`: yes, on the event stream of the call. The client then gets a session id, which any replica can read.
+    `full`: as `ask`; a client can also open an event stream outside of its calls, subscribe to resources, set a log
+    level, and cancel a call, and tools can keep state for a session. Several replicas need `REDIS_URL`."""
     json_response: Literal["auto", "true", "false"] = "auto"
     """Whether a reply is one JSON object. `auto`: yes, unless the client accepts an event stream and the call reports
     progress, sends a log message, asks the client or takes longer than `FIRST_EVENT_SECONDS`. `true`: always, except
@@ -103,9 +108,6 @@ class ReplicaSettings(SettingsGroup):
     """Maximum memory of all requests that a replica receives or answers at the same time, in bytes. A request beyond
     the limit gets HTTP 503. The same limit holds for all replies that wait for slow clients. Beyond it, the replica
     closes the connection of the slowest client."""
-    cache_bytes: int = Field(32 * 1024 * 1024, ge=0)
-    """Maximum memory of a replica for the results of cached tools, in bytes of JSON. With `REDIS_URL`, replicas also
-    share these results in Redis."""
     max_connections: int = Field(1000, ge=1)
     """Maximum number of open connections. When the limit is reached, a new connection replaces another one: first a
     connection whose client does not read its reply, then the one that has been idle longest. If all connections are in

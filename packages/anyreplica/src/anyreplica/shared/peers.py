@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
 from anyreplica.process.tasks import background_task
-from anyreplica.settings import Settings
+from anyreplica.settings import CoreSettings
 from anyreplica.shared.lost_redis import patiently
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Peers:
             self.count = max(1, await self._look())
 
 
-def peers(settings: Settings, redis: "Redis | None", replica: str) -> Peers:
+def peers(settings: CoreSettings, redis: "Redis | None", replica: str) -> Peers:
     """Return the `Peers` that the settings describe."""
     if redis is not None:
         return Peers(settings.mcp_replicas, *_by_signs(redis, f"{settings.mcp_name}:replicas", replica))

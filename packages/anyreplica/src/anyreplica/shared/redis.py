@@ -7,7 +7,7 @@ of URL: `redis+sentinel://:password@sentinel-1,sentinel-2:26379/name/0`.
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode
 
-from anyreplica.settings import Settings
+from anyreplica.settings import CoreSettings
 from anyreplica.settings.errors import StartupError
 from anyreplica.shared.lost_redis import QUICK_SECONDS, notice_losses
 
@@ -18,18 +18,21 @@ _SENTINEL_SCHEMES = ("redis+sentinel://", "rediss+sentinel://")
 _SENTINEL_PORT = 26379
 
 
-def connect(settings: Settings) -> "Redis | None":
+def connect(settings: CoreSettings) -> "Redis | None":
     """Return a client for `REDIS_URL`, or None if it is not set. The client connects at its first use.
 
     Raises:
-        StartupError: `REDIS_URL` or `JOBS_URL` is not a valid URL.
+        StartupError: `REDIS_URL` is not a valid URL.
     """
-    if not settings.jobs_in_process:
-        _client("JOBS_URL", settings.jobs_url.get_secret_value())
-    return _client("REDIS_URL", settings.redis_url.get_secret_value()) if settings.redis_url else None
+    return client_of("REDIS_URL", settings.redis_url.get_secret_value()) if settings.redis_url else None
 
 
-def _client(variable: str, url: str) -> "Redis":
+def client_of(variable: str, url: str) -> "Redis":
+    """Return a client for a URL. It connects at its first use.
+
+    Raises:
+        StartupError: The URL is not valid. The text names the variable.
+    """
     make = sentinel_client if url.startswith(_SENTINEL_SCHEMES) else _plain_client
     try:
         client = make(

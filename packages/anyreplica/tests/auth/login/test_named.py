@@ -16,7 +16,7 @@ from key_value.aio.stores.memory import MemoryStore
 
 from anyreplica import Settings
 from anyreplica.features.login.named import named_provider
-from anyreplica.settings.login import NEEDS
+from anyreplica.features.login.settings import NEEDS
 from conftest import free_port
 from tests.auth.login.browser import Browser
 from tests.auth.login.fleets import LoginFleet, logins

@@ -10,7 +10,7 @@ import pytest
 from anyreplica.downstream import Downstream
 from anyreplica.features.downstream.exchange.caller_tokens import CallerTokens
 from anyreplica.features.downstream.hosts import Hosts
-from anyreplica.settings.downstream import DownstreamSettings
+from anyreplica.features.downstream.settings import DownstreamSettings
 from tests.downstream.exchange.authorization_server import CLIENT, SECRET, Api, AuthorizationServer, own
 from tests.downstream.exchange.served import served
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from anyreplica import Settings
 from anyreplica.auth import caller
-from anyreplica.settings import Settings, doubts
 from conftest import ROOT, Server
 from tests.calls import FULL, legacy, text
 from tests.downstream.exchange.authorization_server import SECRET, own
@@ -95,7 +95,7 @@ def test_a_wrong_file_stops_the_start(tmp_path: Path, command: tuple[str, ...]) 
 def test_an_exchange_without_authentication() -> None:
     """The start warns if no caller can have a token."""
     path = ROOT / "tokens.toml"
-    (found,) = doubts(Settings.model_construct(downstream_tokens_file=path))
+    (found,) = list(Settings.model_construct(downstream_tokens_file=path).doubts())
     assert found.startswith("DOWNSTREAM_TOKENS_FILE: set, but AUTH_ENABLED is false")
 
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import pytest
 from fastmcp import FastMCP
 
+from anyreplica import Settings
 from anyreplica.components import containment, prepare
 from anyreplica.features.cache.feature import ResultCache
 from anyreplica.features.sessions.feature import ClientSessions
@@ -22,7 +23,6 @@ from anyreplica.mcp.components import serve_components
 from anyreplica.mcp.lenient import endpoint_class
 from anyreplica.mcp.paths import CallPaths
 from anyreplica.process import task_exits
-from anyreplica.settings import Settings
 from tests.damage.wire import Request
 from tests.mcp.paths.answers import Answer, canonical, drive, events
 from tests.mcp.paths.looks import Counting, Looks

@@ -11,10 +11,10 @@ from anyreplica.feature import Feature, Parts, Position, Replica
 from anyreplica.features.audit.call import ARGUMENTS, Noted, note_arguments
 from anyreplica.features.audit.line import Digests
 from anyreplica.features.audit.log import AuditLog
+from anyreplica.features.audit.settings import AuditSettings
 from anyreplica.http.access_log import Write
 from anyreplica.http.refusal import Refused, send_refusal
 from anyreplica.http.request_record import RECORD, RequestRecord, path_of
-from anyreplica.settings import Settings
 from anyreplica.settings.errors import StartupError
 
 
@@ -27,7 +27,7 @@ class AuditMiddleware:
     It refuses requests with HTTP 503 while the log cannot be written, if the log is set to refuse.
     """
 
-    def __init__(self, app: ASGIApp, log: AuditLog, settings: Settings) -> None:
+    def __init__(self, app: ASGIApp, log: AuditLog, settings: AuditSettings) -> None:
         self.app = app
         self.log = log
         self._open = open_paths(settings)
@@ -70,7 +70,7 @@ def observer(log: AuditLog) -> Write:
     return note
 
 
-def audit_log(settings: Settings, replica: str) -> AuditLog | None:
+def audit_log(settings: AuditSettings, replica: str) -> AuditLog | None:
     """Return the audit log, or None if the settings enable none.
 
     Raises:
@@ -89,7 +89,7 @@ def audit_log(settings: Settings, replica: str) -> AuditLog | None:
         raise StartupError(f"AUDIT_ARGUMENTS: {error}") from None
 
 
-def check(settings: Settings) -> None:
+def check(settings: AuditSettings) -> None:
     """Check that the audit log can be written.
 
     Raises:
@@ -101,6 +101,8 @@ def check(settings: Settings) -> None:
 
 class AuditTrail(Feature):
     """Writes the audit log that AUDIT_LOG names. `check` writes no entry."""
+
+    settings: AuditSettings
 
     def check(self) -> None:
         check(self.settings)

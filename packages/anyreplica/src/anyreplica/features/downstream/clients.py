@@ -1,4 +1,4 @@
-"""The feature that calls APIs: the HTTP client of `anyreplica.downstream`, its limits and its exchange of tokens."""
+"""The HTTP clients of a process: they share the state of the hosts and the exchanged tokens."""
 
 import weakref
 from collections.abc import AsyncIterator, Callable
@@ -9,7 +9,7 @@ import httpx2
 from anyreplica.features.downstream.exchange.caller_tokens import CallerTokens
 from anyreplica.features.downstream.hosts import Hosts
 from anyreplica.features.downstream.http_client import Downstream
-from anyreplica.settings.downstream import DownstreamSettings
+from anyreplica.features.downstream.settings import DownstreamSettings
 
 HOSTS = Hosts(DownstreamSettings.model_construct())
 _TOKEN_ENDPOINTS = Downstream(HOSTS)

@@ -8,9 +8,10 @@ from prometheus_client.registry import Collector
 
 from anyreplica.auth.caller import caller_token
 from anyreplica.feature import Feature, Parts, Replica
-from anyreplica.features import downstream
-from anyreplica.features.downstream import HOSTS, TOKENS
+from anyreplica.features.downstream import clients
+from anyreplica.features.downstream.clients import HOSTS, TOKENS
 from anyreplica.features.downstream.exchange.entry import read
+from anyreplica.features.downstream.settings import DownstreamSettings
 
 _BREAKER = {"closed": 0, "half-open": 1, "open": 2}
 
@@ -54,6 +55,8 @@ class DownstreamMetrics(Collector):
 class DownstreamCalls(Feature):
     """Sets up the client that tools use, and closes its connections after the lifespans of the components."""
 
+    settings: DownstreamSettings
+
     def check(self) -> None:
         if self.settings.downstream_tokens_file is not None:
             read(self.settings.downstream_tokens_file)
@@ -61,9 +64,9 @@ class DownstreamCalls(Feature):
     check_worker = check
 
     def attach(self, replica: Replica) -> Parts:
-        downstream.configure(self.settings, caller_token)
-        return Parts(collectors=[DownstreamMetrics()], open_first=[downstream.closing()])
+        clients.configure(self.settings, caller_token)
+        return Parts(collectors=[DownstreamMetrics()], open_first=[clients.closing()])
 
     def in_worker(self, name: str) -> Sequence[AbstractAsyncContextManager[None]]:
-        downstream.configure(self.settings)
-        return [downstream.closing()]
+        clients.configure(self.settings)
+        return [clients.closing()]

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from typing import Literal
 
 from anyreplica.features.downstream.errors import OUTCOMES, ApiOutcome, Limited
-from anyreplica.settings.downstream import DownstreamSettings
+from anyreplica.features.downstream.settings import DownstreamSettings
 
 logger = logging.getLogger(__name__)
 

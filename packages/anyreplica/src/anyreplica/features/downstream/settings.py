@@ -1,16 +1,15 @@
 """Settings of the calls that tools make to APIs."""
 
-import re
+from collections.abc import Iterator
 from pathlib import Path
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
-from anyreplica.settings.words import Seconds, SettingsGroup, WordList
+from anyreplica.settings import CoreSettings
+from anyreplica.settings.words import Seconds
 
-_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")  # RFC 9110, section 5.1
 
-
-class DownstreamSettings(SettingsGroup):
+class DownstreamSettings(CoreSettings):
     """Settings of calls to APIs by `anyreplica.downstream`. Each limit holds per host."""
 
     downstream_timeout_seconds: Seconds = Field(10, gt=0)
@@ -34,19 +33,11 @@ class DownstreamSettings(SettingsGroup):
     """Time for which the circuit stays open, in seconds. Then one call tests the host."""
     downstream_max_bytes: int = Field(10 * 1024 * 1024, ge=1)
     """Maximum size of a response of an API, in bytes. A call with a larger response fails."""
-    forward_headers: WordList = ()
-    """Headers of a request that other servers get, in addition to `traceparent`, `tracestate` and `Accept-Language`,
-    comma-separated. The other servers are those behind a proxy (`run URL`, `create_proxy`), behind
-    `FastMCP.from_openapi`, and those that a tool calls with a client of FastMCP. Headers that carry credentials, such
-    as `Authorization`, are refused if callers must authenticate: use `DOWNSTREAM_TOKENS_FILE`."""
     downstream_tokens_file: Path | None = None
     """Path of a TOML file with one table for each host that gets tokens in the name of the callers. The table says
     which authorization server exchanges a caller's token for a token of this host. Empty: no token exchange."""
 
-    @field_validator("forward_headers")
-    @classmethod
-    def _names(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for name in value:
-            if not _HEADER_NAME.fullmatch(name):
-                raise ValueError(f"{name!r} is not the name of a header; write names like X-Tenant, comma-separated")
-        return tuple(name.lower() for name in value)
+    def doubts(self) -> Iterator[str]:
+        yield from super().doubts()
+        if self.downstream_tokens_file is not None and not self.auth_enabled:
+            yield "DOWNSTREAM_TOKENS_FILE: set, but AUTH_ENABLED is false; no caller has a token to exchange."

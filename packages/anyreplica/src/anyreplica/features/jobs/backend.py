@@ -13,8 +13,8 @@ from docket import Docket
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
+from anyreplica.features.jobs.settings import JobSettings
 from anyreplica.features.jobs.store import Store
-from anyreplica.settings import Settings
 from anyreplica.shared.lost_redis import notice_losses
 
 UNREACHABLE = (RedisError, OSError, TimeoutError)
@@ -58,7 +58,7 @@ async def _not_here(identity: str) -> None:
 
 
 @asynccontextmanager
-async def opened(settings: Settings) -> AsyncIterator[Backend]:
+async def opened(settings: JobSettings) -> AsyncIterator[Backend]:
     """Connect to the queue; raise RedisError or OSError if Redis cannot be reached."""
     logging.getLogger("docket").setLevel(logging.WARNING)  # the runner logs each job itself
     url = settings.jobs_url.get_secret_value()

@@ -19,7 +19,8 @@ from anyreplica.feature import Feature, Parts, Replica
 from anyreplica.features.jobs.record import JobError
 from anyreplica.features.jobs.routes import JobRoutes
 from anyreplica.features.jobs.server_tasks import offer_tasks
-from anyreplica.features.jobs.service import JobService
+from anyreplica.features.jobs.service import JobService, check_url
+from anyreplica.features.jobs.settings import JobSettings
 from anyreplica.features.jobs.tools import tools_of
 from anyreplica.settings.extras import require_extra
 
@@ -80,6 +81,8 @@ class QueueMetrics(Collector):
 class Jobs(Feature):
     """Offers jobs as tools, as tasks of the protocol, and over plain HTTP."""
 
+    settings: JobSettings
+
     def check_server(self, mcp: FastMCP, components: Discovered, replicas: int) -> None:
         tools = {item.component.name: item.where for item in components.components if isinstance(item.component, Tool)}
         for name in (*components.jobs, *(JOB_TOOLS if components.jobs else ())):
@@ -89,7 +92,11 @@ class Jobs(Feature):
             if name in JOB_TOOLS and name in components.jobs:
                 raise DiscoveryError(f"Job {name!r}: anyreplica has a tool with this name; rename the job")
 
+    def check(self) -> None:
+        check_url(self.settings)
+
     def attach(self, replica: Replica) -> Parts:
+        self.check()
         service = JobService(replica.components.jobs, self.settings, replica.name, replica.lifecycle.terminate)
         service.outside = replica.limits.in_flight.outside
         self._offer(replica.mcp, service)

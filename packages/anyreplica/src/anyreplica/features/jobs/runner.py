@@ -17,10 +17,10 @@ from anyreplica._version import __version__
 from anyreplica.components import deadline
 from anyreplica.components.job import Job, Progress
 from anyreplica.features.jobs.backend import UNREACHABLE, Backend
+from anyreplica.features.jobs.settings import JobSettings
 from anyreplica.features.jobs.store import Claim, Store
 from anyreplica.http.trace_context import links_to
 from anyreplica.process.logs import trace_id
-from anyreplica.settings import Settings
 
 logger = logging.getLogger(__name__)
 
@@ -86,7 +86,7 @@ def attempt_failed(why: str, error: BaseException | None = None) -> None:
 class Runner:
     """The runner of one worker: runs jobs and keeps track of the running ones."""
 
-    def __init__(self, jobs: Mapping[str, Job], backend: Backend, settings: Settings) -> None:
+    def __init__(self, jobs: Mapping[str, Job], backend: Backend, settings: JobSettings) -> None:
         self._jobs = jobs
         self._backend = backend
         self._store = backend.store

@@ -23,9 +23,9 @@ from anyreplica.auth.caller import current_caller
 from anyreplica.components.asking import has_rounds
 from anyreplica.features.jobs.extension import TASKS_EXTENSION, JobTasks, TaskParams, UpdateParams
 from anyreplica.features.jobs.service import JobService
+from anyreplica.features.jobs.settings import JobSettings
 from anyreplica.mcp.compat import mounts, sdk
 from anyreplica.mcp.compat.sdk import selected_version
-from anyreplica.settings import Settings
 from anyreplica.settings.errors import StartupError
 from anyreplica.settings.extras import require_extra
 from anyreplica.settings.words import derived
@@ -139,7 +139,7 @@ def task_tools(mcp: FastMCP) -> list[str]:
     return sorted(each.name for each in components if isinstance(each, Tool) and each.task_config.supports_tasks())
 
 
-def offer_tasks(mcp: FastMCP, service: JobService, settings: Settings) -> None:
+def offer_tasks(mcp: FastMCP, service: JobService, settings: JobSettings) -> None:
     """Offer the tasks extension for the jobs of a server and for its tools with `task=True`.
 
     The author may have added FastMCP's extension with options. Its other options then come from the settings of jobs.
@@ -236,7 +236,7 @@ def _extension(tool: str) -> "TasksExtension":
     return TasksExtension()
 
 
-def _configure(extension: Any, names: Sequence[str], settings: Settings) -> None:
+def _configure(extension: Any, names: Sequence[str], settings: JobSettings) -> None:
     """Set the options of FastMCP's extension that its author has not set, and replace a queue in memory."""
     logging.getLogger("docket").setLevel(logging.WARNING)  # as for jobs: the access log has each call
     options = extension.docket_settings
@@ -273,7 +273,7 @@ def _owner() -> str | None:
     return None if caller is None else caller.owner
 
 
-def _encrypt(settings: Settings) -> None:
+def _encrypt(settings: JobSettings) -> None:
     """Encrypt what a task keeps of its call (the caller's token, the headers), unless the author has set a key."""
     from fastmcp_tasks import context, encryption  # noqa: PLC0415  # see above
     from fastmcp_tasks.settings import tasks_settings  # noqa: PLC0415

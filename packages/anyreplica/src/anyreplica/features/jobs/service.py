@@ -16,9 +16,10 @@ from pydantic_core import from_json
 
 from anyreplica.components.job import Job
 from anyreplica.features.jobs.record import JobError, Record, invalid, not_found, unavailable
+from anyreplica.features.jobs.settings import JobSettings
 from anyreplica.http import trace_context
-from anyreplica.settings import Settings
 from anyreplica.shared.lost_redis import reason
+from anyreplica.shared.redis import client_of
 from anyreplica.shared.redis_breaker import RedisBreaker
 
 if TYPE_CHECKING:
@@ -86,6 +87,12 @@ class Link(Generic[T]):
             opened.exception()  # otherwise asyncio logs the error if no task waits for the future any more
 
 
+def check_url(settings: JobSettings) -> None:
+    """Raise `StartupError` if `JOBS_URL` is not a valid URL."""
+    if not settings.jobs_in_process:
+        client_of("JOBS_URL", settings.jobs_url.get_secret_value())
+
+
 class JobService:
     """The job service of a replica: accepts jobs, and reports on a job to the caller that submitted it.
 
@@ -101,7 +108,7 @@ class JobService:
         cut: a function that ends the process, even if a job still runs.
     """
 
-    def __init__(self, jobs: Mapping[str, Job], settings: Settings, name: str, cut: Callable[[], None]) -> None:
+    def __init__(self, jobs: Mapping[str, Job], settings: JobSettings, name: str, cut: Callable[[], None]) -> None:
         self.jobs = jobs
         self.settings = settings
         self.off = _why_off(jobs, settings)
@@ -307,7 +314,7 @@ async def _owned(backend: "Backend", owner: str, identity: str) -> Record:
     return record
 
 
-def _why_off(jobs: Mapping[str, Job], settings: Settings) -> str:
+def _why_off(jobs: Mapping[str, Job], settings: JobSettings) -> str:
     if not jobs:
         return "This server has no jobs."
     if settings.is_single or not settings.jobs_in_process:

@@ -2,12 +2,13 @@
 
 from pydantic import Field, SecretStr, field_validator
 
-from anyreplica.settings.words import Seconds, SettingsGroup
+from anyreplica.settings import CoreSettings
+from anyreplica.settings.words import Seconds
 
 _SCHEMES = ("memory://", "redis://", "rediss://", "unix://", "redis+sentinel://", "rediss+sentinel://")
 
 
-class JobSettings(SettingsGroup):
+class JobSettings(CoreSettings):
     """Settings of the queue, of the workers, and of replicas that submit jobs."""
 
     jobs_url: SecretStr = SecretStr("memory://")

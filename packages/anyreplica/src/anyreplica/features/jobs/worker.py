@@ -16,7 +16,7 @@ from redis.backoff import ConstantBackoff
 from anyreplica.components.job import Job
 from anyreplica.features.jobs.backend import RUN, Backend
 from anyreplica.features.jobs.runner import Runner
-from anyreplica.settings import Settings
+from anyreplica.features.jobs.settings import JobSettings
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ class JobWorker:
     """
 
     def __init__(
-        self, jobs: Mapping[str, Job], backend: Backend, settings: Settings, name: str, cut: Callable[[], None]
+        self, jobs: Mapping[str, Job], backend: Backend, settings: JobSettings, name: str, cut: Callable[[], None]
     ) -> None:
         self._backend = backend
         self._cut = cut

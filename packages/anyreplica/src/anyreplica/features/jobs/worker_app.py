@@ -9,7 +9,8 @@ from starlette.types import ASGIApp
 
 from anyreplica.feature import PreparedServer
 from anyreplica.features.jobs.server_tasks import offer_tasks, task_tools
-from anyreplica.features.jobs.service import JobService
+from anyreplica.features.jobs.service import JobService, check_url
+from anyreplica.features.jobs.settings import JobSettings
 from anyreplica.http.access_log import AccessLog, access_lines
 from anyreplica.http.request_record import quiet_paths
 from anyreplica.http.uvicorn.connections import KEY, Connections
@@ -25,20 +26,20 @@ from anyreplica.shared.events import RedisBus
 from anyreplica.shared.redis import connect
 
 
-def worker_app(server: PreparedServer) -> ASGIApp:
+def worker_app(server: PreparedServer, settings: JobSettings) -> ASGIApp:
     """Return the app that uvicorn serves in a worker process.
 
     Raises:
         StartupError: The server has no jobs and no tools with `task=True`, or `JOBS_URL` names no queue that a worker
             can use.
     """
-    settings, jobs = server.settings, server.components.jobs
+    jobs = server.components.jobs
     name = replica_name(settings)
     beside = [each for feature in server.features for each in feature.in_worker(name)]
     tasks = task_tools(server.mcp)
     if tasks:  # FastMCP's tasks extension runs them, inside of the lifespan of the server
         offer_tasks(server.mcp, JobService({}, settings, "", lambda: None), settings)
-    check(server, tasks)
+    check(server, settings, tasks)
     lifecycle = Lifecycle(settings.drain_seconds, end_regardless)
     redis = connect(settings)
     if redis is not None:
@@ -72,9 +73,8 @@ def worker_app(server: PreparedServer) -> ASGIApp:
     return AccessLog(StartReport(routes), name, [access_lines(settings, name, server.buffer)], quiet_paths(settings))
 
 
-def check(server: PreparedServer, tasks: Sequence[str]) -> None:
+def check(server: PreparedServer, settings: JobSettings, tasks: Sequence[str]) -> None:
     """Raise `StartupError` if a worker has nothing to run, lacks packages, or has a setting that is not valid."""
-    settings = server.settings
     if settings.jobs_in_process:
         raise StartupError("JOBS_URL=memory://: a worker needs the Redis of the replicas; set JOBS_URL=redis://…")
     if not server.components.jobs and not tasks:
@@ -82,6 +82,7 @@ def check(server: PreparedServer, tasks: Sequence[str]) -> None:
         where = f"MCP_COMPONENTS={packages}: these packages have" if packages else "The server has"
         raise StartupError(f"{where} no jobs, and no tool has task=True; a worker needs at least one of them")
     require_extra("jobs", "the worker")
+    check_url(settings)
     connect(settings)  # it only checks the URL
     for feature in server.features:
         feature.check_worker()

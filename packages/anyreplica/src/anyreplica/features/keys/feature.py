@@ -4,15 +4,18 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import cast
 
+from fastmcp import FastMCP
 from mcp.server.auth.routes import build_resource_metadata_url, create_protected_resource_routes
 from pydantic import AnyHttpUrl
 from starlette.routing import BaseRoute, Route
 
-from anyreplica.auth.authentication import METADATA, Challenge, TokenSource
+from anyreplica.auth.authentication import METADATA, Challenge, TokenSource, login_name
 from anyreplica.auth.caller import Caller
+from anyreplica.components.discovery import Discovered
 from anyreplica.feature import Feature, Parts, Replica
 from anyreplica.features.keys.key import KeyFileError
 from anyreplica.features.keys.key_ring import KeyRing
+from anyreplica.features.keys.settings import KeySettings
 from anyreplica.features.keys.tokens import Tokens
 from anyreplica.settings.errors import StartupError
 
@@ -20,10 +23,20 @@ from anyreplica.settings.errors import StartupError
 class Keys(Feature):
     """Knows the holders of AUTH_TOKEN, of the keys in API_KEYS_FILE, and of tokens of AUTH_JWT_ISSUER."""
 
+    settings: KeySettings
+
     def check(self) -> None:
         if self.settings.auth_enabled:
             self._ring()
             Tokens.of(self.settings)
+
+    def check_server(self, mcp: FastMCP, components: Discovered, replicas: int) -> None:
+        login = login_name(mcp, self.settings)
+        if login and self.settings.auth_enabled and self.settings.auth_jwt_issuer:
+            raise StartupError(
+                f"AUTH_JWT_ISSUER: the server has a login already ({login}); "
+                "unset it, or accept both kinds of tokens with FastMCP's MultiAuth"
+            )
 
     def attach(self, replica: Replica) -> Parts:
         if not self.settings.auth_enabled:

@@ -12,7 +12,7 @@ from fastmcp.server.auth.providers.jwt import JWTVerifier
 from fastmcp.utilities.auth import decode_jwt_header
 
 from anyreplica.auth.caller import Caller, VerifiedTokens, digest
-from anyreplica.settings import Settings
+from anyreplica.features.keys.settings import KeySettings
 from anyreplica.settings.errors import StartupError
 from anyreplica.settings.rate import Rate
 
@@ -73,7 +73,7 @@ class Tokens:
         self._verified = VerifiedTokens(_TRUSTED_SECONDS)
 
     @classmethod
-    def of(cls, settings: Settings) -> "Tokens | None":
+    def of(cls, settings: KeySettings) -> "Tokens | None":
         """Return the `Tokens` that the settings describe, or None if they name no issuer."""
         if not settings.auth_jwt_issuer:
             return None

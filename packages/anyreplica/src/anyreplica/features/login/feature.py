@@ -7,8 +7,8 @@ from fastmcp import FastMCP
 from anyreplica.auth.authentication import Challenge
 from anyreplica.components.discovery import Discovered
 from anyreplica.feature import Feature, Parts, Position, Replica
+from anyreplica.features.login.settings import LoginSettings
 from anyreplica.http.limits import Body
-from anyreplica.settings import Settings
 from anyreplica.settings.errors import StartupError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _STATELESS = frozenset({"keycloak"})
 """The providers of `LOGIN_PROVIDER` that only verify tokens, so that replicas share nothing."""
 
 
-def check_login(provider: "AuthProvider | None", settings: Settings, replicas: int) -> None:
+def check_login(provider: "AuthProvider | None", settings: LoginSettings, replicas: int) -> None:
     """Check that so many replicas can use the login of a server.
 
     Raises:
@@ -43,7 +43,9 @@ def check_login(provider: "AuthProvider | None", settings: Settings, replicas: i
         )
 
 
-def login_of(provider: "AuthProvider | None", settings: Settings, redis: "Redis | None", body: Body) -> "Login | None":
+def login_of(
+    provider: "AuthProvider | None", settings: LoginSettings, redis: "Redis | None", body: Body
+) -> "Login | None":
     """Return the login of a replica, or None if the server has none.
 
     The modules of logins are imported only if there is a login, because FastMCP's auth providers are large.
@@ -63,6 +65,8 @@ def login_of(provider: "AuthProvider | None", settings: Settings, redis: "Redis 
 
 class UserLogin(Feature):
     """Serves the login that the server's code (`FastMCP(auth=…)`) or LOGIN_PROVIDER chooses."""
+
+    settings: LoginSettings
 
     def check_server(self, mcp: FastMCP, components: Discovered, replicas: int) -> None:
         check_login(mcp.auth, self.settings, replicas)

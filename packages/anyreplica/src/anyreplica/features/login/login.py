@@ -20,10 +20,10 @@ from anyreplica.auth.caller import Caller, VerifiedTokens, digest
 from anyreplica.features.login.limits import LOGIN_UNAVAILABLE
 from anyreplica.features.login.providers import added_middleware, issuing
 from anyreplica.features.login.revocation import Revocation
+from anyreplica.features.login.settings import LoginSettings
 from anyreplica.features.login.shared import LoginUnavailable, noting_outages
 from anyreplica.http.limits import InFlight
 from anyreplica.http.refusal import Refused
-from anyreplica.settings import Settings
 from anyreplica.settings.rate import Rate
 
 logger = logging.getLogger(__name__)
@@ -104,7 +104,7 @@ class Login:
     def __init__(
         self,
         provider: AuthProvider,
-        settings: Settings,
+        settings: LoginSettings,
         routes: Sequence[BaseRoute],
         revocations: Sequence[Revocation],
     ) -> None:

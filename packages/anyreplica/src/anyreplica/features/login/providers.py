@@ -9,7 +9,7 @@ from pydantic import AnyHttpUrl, ConfigDict, TypeAdapter
 from starlette.middleware import Middleware
 from starlette.middleware.authentication import AuthenticationMiddleware
 
-from anyreplica.settings import Settings
+from anyreplica.features.login.settings import LoginSettings
 from anyreplica.settings.errors import StartupError
 
 _AS_SPELLED = TypeAdapter(AnyHttpUrl, config=ConfigDict(url_preserve_empty_path=True))
@@ -29,20 +29,12 @@ def issuing(provider: AuthProvider) -> list[OAuthProvider]:
     return [part for part in parts_of(provider) if isinstance(part, OAuthProvider)]
 
 
-def check_provider(provider: AuthProvider, settings: Settings, replicas: int) -> None:
+def check_provider(provider: AuthProvider, settings: LoginSettings, replicas: int) -> None:
     """Check that so many replicas can use a provider with these settings.
 
     Raises:
         StartupError: they cannot; the text has the reason.
     """
-    name = type(provider).__name__
-    if settings.auth_enabled and settings.auth_jwt_issuer:
-        raise StartupError(
-            f"AUTH_JWT_ISSUER: the server has a login already ({name}); "
-            "unset it, or accept both kinds of tokens with FastMCP's MultiAuth"
-        )
-    if settings.auth_enabled and settings.signing == "require":
-        raise StartupError(f"SIGNING=require: nobody could log in, because the login ({name}) sends tokens")
     added_middleware(provider)
     for part in issuing(provider) if replicas > 1 else ():
         _check_shareable(part, settings, f"{replicas} replicas")
@@ -62,7 +54,7 @@ def keep_spelling(provider: AuthProvider) -> None:
             part.authorization_servers = [spelled.get(str(each), each) for each in part.authorization_servers]
 
 
-def _check_shareable(part: OAuthProvider, settings: Settings, replicas: str) -> None:
+def _check_shareable(part: OAuthProvider, settings: LoginSettings, replicas: str) -> None:
     name = type(part).__name__
     if any(kind.__name__ == "InMemoryOAuthProvider" for kind in type(part).__mro__):
         raise StartupError(

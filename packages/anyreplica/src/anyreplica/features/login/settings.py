@@ -1,11 +1,12 @@
 """Settings of the login of users."""
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
+from anyreplica.settings import CoreSettings
 from anyreplica.settings.rate import Rate, parse
-from anyreplica.settings.words import Seconds, SettingsGroup, WordList
+from anyreplica.settings.words import Seconds, WordList
 
 _FIELDS = ("login_client_id", "login_client_secret", "login_issuer", "login_tenant", "login_audience", "login_scopes")
 _CLIENT = frozenset({"login_client_id", "login_client_secret"})
@@ -23,7 +24,7 @@ _ACCEPTS = {"keycloak": frozenset({"login_audience"}), "oidc": frozenset({"login
 """The settings that a provider accepts in addition to those that it needs. Each accepts `LOGIN_SCOPES`."""
 
 
-class LoginSettings(SettingsGroup):
+class LoginSettings(CoreSettings):
     """Settings of the login of users, for servers that do not choose a provider in their code."""
 
     login_provider: Literal["", "github", "google", "azure", "auth0", "workos", "keycloak", "oidc"] = ""
@@ -69,23 +70,24 @@ class LoginSettings(SettingsGroup):
         """Rate limit for login requests from one IP address."""
         return parse(self.login_rate_limit)
 
-    def check_login(self, public_url: str) -> None:
-        """Check that the settings of the login fit together.
+    @property
+    def chosen_login(self) -> str:
+        return f"LOGIN_PROVIDER={self.login_provider}" if self.login_provider else ""
 
-        Raises:
-            ValueError: a setting is missing, or has no effect.
-        """
+    @model_validator(mode="after")
+    def _login_whole(self) -> Self:
         given = {name for name in _FIELDS if getattr(self, name)}
         if not self.login_provider:
             if given:
                 raise ValueError(f"LOGIN_PROVIDER: required by {min(given).upper()}; set it")
-            return
-        chosen = f"LOGIN_PROVIDER={self.login_provider}"
+            return self
+        chosen = self.chosen_login
         needed = NEEDS[self.login_provider]
         if missing := sorted(needed - given):
             raise ValueError(f"{missing[0].upper()}: required by {chosen}; set it")
-        if not public_url:
+        if not self.public_url:
             raise ValueError(f"PUBLIC_URL: required by {chosen}; set it to the URL at which clients reach this server")
         accepted = needed | _ACCEPTS.get(self.login_provider, frozenset()) | {"login_scopes"}
         if unused := sorted(given - accepted):
             raise ValueError(f"{unused[0].upper()}: not used by {chosen}; unset it")
+        return self

@@ -15,9 +15,9 @@ from anyreplica.features.login.replay import (
     protect_identity_assertions,
     protect_refresh_tokens,
 )
+from anyreplica.features.login.settings import LoginSettings
 from anyreplica.features.login.shared import SharedLock, SharedLogins, SingleUse
 from anyreplica.features.login.storage import LocalStorage, LoginStorage
-from anyreplica.settings import Settings
 from anyreplica.settings.errors import StartupError
 from anyreplica.settings.words import derived
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-def share_proxy(proxy: "OAuthProxy", shared: SharedLogins, once: SingleUse, settings: Settings) -> None:
+def share_proxy(proxy: "OAuthProxy", shared: SharedLogins, once: SingleUse, settings: LoginSettings) -> None:
     """Let all replicas share the state of a provider that forwards logins to an identity provider.
 
     Raises:

@@ -12,9 +12,9 @@ from anyreplica.auth.client_identity import Addresses
 from anyreplica.features.login.limits import Attempts, LoginLimits, StoredBytes
 from anyreplica.features.login.login import Login
 from anyreplica.features.login.providers import check_provider, issuing, keep_spelling
+from anyreplica.features.login.settings import LoginSettings
 from anyreplica.features.login.shared import SharedLogins, SingleUse
 from anyreplica.http.limits import Body
-from anyreplica.settings import Settings
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -25,7 +25,7 @@ _ISSUER = "/.well-known/oauth-authorization-server"
 """Path of the metadata of an issuer (RFC 8414, section 3)."""
 
 
-def begin(provider: AuthProvider, settings: Settings, redis: "Redis | None", body: Body) -> Login:
+def begin(provider: AuthProvider, settings: LoginSettings, redis: "Redis | None", body: Body) -> Login:
     """Prepare a provider for replicas, and return the login.
 
     Raises:
@@ -55,7 +55,7 @@ def _below_issuer(provider: AuthProvider, routes: Sequence[BaseRoute]) -> list[R
     return [Route(_ISSUER + path, route.app, methods=list(route.methods or ())) for route in found if path]
 
 
-def begin_named(settings: Settings, redis: "Redis | None", body: Body) -> Login:
+def begin_named(settings: LoginSettings, redis: "Redis | None", body: Body) -> Login:
     """Prepare the provider that the settings name, and return the login.
 
     Raises:
@@ -91,7 +91,7 @@ def _limit(provider: AuthProvider, stored: StoredBytes | None) -> None:
 
 
 def _share(
-    provider: AuthProvider, settings: Settings, shared: SharedLogins
+    provider: AuthProvider, settings: LoginSettings, shared: SharedLogins
 ) -> "tuple[list[BaseRoute], list[Revocation]]":
     """Share the state of a provider and return its routes and the revocations of its tokens."""
     # Their import takes 150 ms, which a server with a token verifier saves.

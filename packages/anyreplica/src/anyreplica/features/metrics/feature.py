@@ -15,6 +15,7 @@ from anyreplica._version import __version__
 from anyreplica.feature import Feature, Parts, Replica
 from anyreplica.features.metrics.page import metrics_route
 from anyreplica.features.metrics.requests import RequestMetrics
+from anyreplica.features.metrics.settings import MetricsSettings
 from anyreplica.http.durations import Durations
 from anyreplica.http.limits import InFlight
 from anyreplica.http.uvicorn.connections import Connections
@@ -99,6 +100,8 @@ class LoopLag(Collector):
 
 class Metrics(Feature):
     """Serves METRICS_PATH. It comes last, because it shows the metrics of all features before it."""
+
+    settings: MetricsSettings
 
     def attach(self, replica: Replica) -> Parts:
         lag = LoopLag()

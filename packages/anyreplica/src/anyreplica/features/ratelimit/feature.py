@@ -7,6 +7,7 @@ from prometheus_client.registry import Collector
 
 from anyreplica.feature import Feature, Parts, Replica
 from anyreplica.features.ratelimit.limiter import rate_limiter
+from anyreplica.features.ratelimit.settings import RateLimitSettings
 from anyreplica.features.ratelimit.shared_buckets import SharedBuckets
 
 
@@ -26,6 +27,8 @@ class RateMetrics(Collector):
 
 class RateLimits(Feature):
     """Refuses calls beyond RATE_LIMIT, REPLICA_RATE_LIMIT, or the rate of a caller's key."""
+
+    settings: RateLimitSettings
 
     def attach(self, replica: Replica) -> Parts:
         limiter = rate_limiter(self.settings, replica.redis, replica.name, replica.peers)

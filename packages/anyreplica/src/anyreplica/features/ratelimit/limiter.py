@@ -12,9 +12,9 @@ from starlette.types import Scope
 from anyreplica.auth.caller import ANYBODY, caller_of
 from anyreplica.auth.client_identity import ClientIdentities
 from anyreplica.features.ratelimit.buckets import Buckets, Verdict
+from anyreplica.features.ratelimit.settings import RateLimitSettings
 from anyreplica.features.ratelimit.shared_buckets import SharedBuckets
 from anyreplica.http.refusal import UNAVAILABLE, Refused
-from anyreplica.settings import Settings
 from anyreplica.settings.rate import Rate
 from anyreplica.shared.peers import Peers
 
@@ -30,7 +30,7 @@ class RateLimiter:
     With Redis all replicas share a caller's rate limit. Without Redis each replica applies the whole limit by itself.
     """
 
-    def __init__(self, settings: Settings, redis: "Redis | None", replica: str, peers: Peers) -> None:
+    def __init__(self, settings: RateLimitSettings, redis: "Redis | None", replica: str, peers: Peers) -> None:
         self._rate = settings.rate
         self._of_replica = settings.replica_rate
         self._clients = ClientIdentities(settings.trusted_proxies)
@@ -85,7 +85,7 @@ class RateLimiter:
         return partial(self._buckets.leave, name) if self.fleet is None else partial(self.fleet.leave, name, rate)
 
 
-def rate_limiter(settings: Settings, redis: "Redis | None", replica: str, peers: Peers) -> RateLimiter | None:
+def rate_limiter(settings: RateLimitSettings, redis: "Redis | None", replica: str, peers: Peers) -> RateLimiter | None:
     """Return the rate limiter, or None if there is no limit. A file of API keys may contain limits."""
     bounds = settings.rate.bounds or settings.replica_rate.bounds or settings.api_keys_file
     return RateLimiter(settings, redis, replica, peers) if bounds else None

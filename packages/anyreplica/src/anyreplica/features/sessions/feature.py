@@ -10,6 +10,7 @@ from anyreplica.features.sessions.requests import AdoptedCalls, SessionRequests
 from anyreplica.features.sessions.rounds import Rounds
 from anyreplica.features.sessions.session_methods import SessionMethods
 from anyreplica.features.sessions.sessions import Sessions
+from anyreplica.features.sessions.settings import SessionSettings
 from anyreplica.mcp.components import cannot_ask
 
 logger = logging.getLogger(__name__)
@@ -17,6 +18,8 @@ logger = logging.getLogger(__name__)
 
 class ClientSessions(Feature):
     """The sessions of handshake-protocol clients, if HANDSHAKE_SESSIONS is `ask` or `full`."""
+
+    settings: SessionSettings
 
     def mcp_middleware(self) -> Sequence[Middleware]:
         """Return the middleware that drives multi-round components. Without sessions, it refuses them."""

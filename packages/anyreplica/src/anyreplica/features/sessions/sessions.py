@@ -22,11 +22,11 @@ from anyreplica.features.sessions.event_log import EventLog
 from anyreplica.features.sessions.metrics import StreamMetrics
 from anyreplica.features.sessions.records import SessionRecords
 from anyreplica.features.sessions.session import Session, SessionIds, unknown_session
+from anyreplica.features.sessions.settings import SessionSettings
 from anyreplica.features.sessions.streams import SessionStreams
 from anyreplica.features.sessions.waiting_calls import WaitingCall, WaitingCalls
 from anyreplica.http.limits import InFlight, Memory
 from anyreplica.http.refusal import Refused
-from anyreplica.settings import Settings
 from anyreplica.shared.lost_redis import patiently, retry_for
 from anyreplica.shared.notifier import COMMAND_PREFIX, Notifier, RedisNotifier
 from anyreplica.shared.outage import Outage
@@ -48,7 +48,7 @@ class Sessions:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: SessionSettings,
         redis: "Redis | None",
         in_flight: InFlight,
         memory: Memory,

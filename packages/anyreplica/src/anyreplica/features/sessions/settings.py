@@ -1,20 +1,14 @@
 """Settings of handshake-protocol clients that a tool may ask in the middle of a call."""
 
-from typing import Literal
-
 from pydantic import Field
 
-from anyreplica.settings.words import Seconds, SettingsGroup
+from anyreplica.settings import CoreSettings
+from anyreplica.settings.words import Seconds
 
 
-class SessionSettings(SettingsGroup):
+class SessionSettings(CoreSettings):
     """Settings of sessions in the handshake protocol (protocol version 2025-11-25 and older)."""
 
-    handshake_sessions: Literal["off", "ask", "full"] = "off"
-    """Whether a tool can ask a handshake-protocol client in the middle of a call (elicitation, sampling, roots). `off`:
-    no. `ask`: yes, on the event stream of the call. The client then gets a session id, which any replica can read.
-    `full`: as `ask`; a client can also open an event stream outside of its calls, subscribe to resources, set a log
-    level, and cancel a call, and tools can keep state for a session. Several replicas need `REDIS_URL`."""
     handshake_session_seconds: Seconds = Field(86400, ge=60)
     """Lifetime of a session id, in seconds. A client with an expired id gets HTTP 404 and starts a new session."""
     client_request_seconds: Seconds = Field(300, gt=0)

@@ -7,10 +7,10 @@ from starlette.types import Receive, Scope
 from anyreplica.auth.authentication import BadSignature
 from anyreplica.auth.caller import Caller, PublicKeys
 from anyreplica.features.signatures.nonces import Nonces
+from anyreplica.features.signatures.settings import SignatureSettings
 from anyreplica.features.signatures.verify import Signatures, is_signed
 from anyreplica.http.limits import Body, replay
 from anyreplica.http.request_record import headers_of
-from anyreplica.settings import Settings
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class SignedRequests:
     """The check of signed requests. `keys` has the public keys; `body` reads the bodies that the signatures cover."""
 
-    def __init__(self, settings: Settings, keys: PublicKeys, redis: "Redis | None", body: Body) -> None:
+    def __init__(self, settings: SignatureSettings, keys: PublicKeys, redis: "Redis | None", body: Body) -> None:
         self.required = settings.signing == "require"
         self._keys = keys
         self._body = body

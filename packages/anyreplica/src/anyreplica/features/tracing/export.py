@@ -18,7 +18,7 @@ from opentelemetry.trace import Status
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from anyreplica._version import __version__
-from anyreplica.settings import Settings
+from anyreplica.features.tracing.settings import TracingSettings
 
 logger = logging.getLogger(__name__)
 
@@ -101,7 +101,7 @@ class Export(SpanExporter):
         return False
 
 
-def begin(settings: Settings, replica: str) -> Export:
+def begin(settings: TracingSettings, replica: str) -> Export:
     """Start to make and export spans in this process.
 
     Raises:

@@ -15,11 +15,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from anyreplica._version import __version__
 from anyreplica.feature import Feature, Parts, Position, Replica
+from anyreplica.features.tracing.settings import TracingSettings
 from anyreplica.http.request_record import FAULT, LONGEST, RequestRecord, mcp_paths, path_of, quiet_paths, record_of
 from anyreplica.http.responses import BEGINNINGS
 from anyreplica.http.trace_context import of_headers, of_meta
 from anyreplica.process.logs import request_id, trace_id
-from anyreplica.settings import Settings
 from anyreplica.settings.errors import StartupError
 from anyreplica.settings.paths import PathSettings
 
@@ -35,7 +35,7 @@ _ABSENT = (
 )
 
 
-def tracing(settings: Settings, replica: str) -> "Export | None":
+def tracing(settings: TracingSettings, replica: str) -> "Export | None":
     """Start tracing, or return None if the settings enable no traces.
 
     Call this function once in a process, before any code asks whether calls are traced.
@@ -54,7 +54,7 @@ def tracing(settings: Settings, replica: str) -> "Export | None":
         raise StartupError(f"OTEL_…: {error}") from None
 
 
-def check(settings: Settings) -> None:
+def check(settings: TracingSettings) -> None:
     """Check that traces can be sent.
 
     Raises:
@@ -194,6 +194,8 @@ def _method(scope: Scope) -> str:
 
 class Tracing(Feature):
     """Makes a span for each request. It comes first, because the core checks only once whether tracing is on."""
+
+    settings: TracingSettings
 
     def check(self) -> None:
         check(self.settings)

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from anyreplica.http.uvicorn.reader import KnownHead
 from anyreplica.process.replica import replica_name
-from anyreplica.settings import Settings
+from anyreplica.settings import CoreSettings
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ class OpenConnection(Protocol):
 class Connections:
     """The open connections of a replica. They are checked once a second, so that no request needs a timer."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: CoreSettings) -> None:
         self.settings = settings
         self.replica = replica_name(settings)
         self.draining = False

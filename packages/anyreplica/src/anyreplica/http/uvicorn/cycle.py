@@ -15,7 +15,7 @@ from uvicorn.server import ServerState
 
 from anyreplica.http.compression import accepts_gzip, compressed
 from anyreplica.http.responses import WHOLE
-from anyreplica.settings import Settings
+from anyreplica.settings import CoreSettings
 
 _SECONDS = 0.002
 """Time limit for the work of a `WriteBatch`, in seconds. Then the event loop reads the data that has arrived."""
@@ -121,7 +121,7 @@ class CycleConnection(Protocol):
     transport: asyncio.Transport
     flow: FlowControl
     server_state: ServerState
-    settings: Settings
+    settings: CoreSettings
     turn: WriteBatch
 
     @property

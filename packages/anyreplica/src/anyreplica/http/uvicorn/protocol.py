@@ -19,7 +19,7 @@ from anyreplica.http.uvicorn.connections import KEY, Connections
 from anyreplica.http.uvicorn.cycle import Cycle, write_batch_for
 from anyreplica.http.uvicorn.reader import SLICE, Reader
 from anyreplica.process.tasks import start_eagerly
-from anyreplica.settings import Settings
+from anyreplica.settings import CoreSettings
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGIVersions
@@ -88,7 +88,7 @@ class HttpProtocol(asyncio.Protocol):
         self.server_state = server_state
         self.turn = write_batch_for(self.loop)
         self._connections: Connections = app_state[KEY]
-        self.settings: Settings = self._connections.settings
+        self.settings: CoreSettings = self._connections.settings
         self._app_state = app_state
         self._keep_alive: float = config.timeout_keep_alive
         self._context = contextvars.copy_context()  # a context without values of any request

@@ -12,8 +12,9 @@ import sys
 from fastmcp import FastMCP
 from fastmcp.server import dependencies
 
+from anyreplica.auth.authentication import login_name
 from anyreplica.http.request_record import CREDENTIALS
-from anyreplica.settings import Settings
+from anyreplica.settings import CoreSettings
 from anyreplica.settings.errors import StartupError
 
 _ALWAYS = frozenset({"traceparent", "tracestate", "accept-language"})
@@ -25,14 +26,14 @@ _FOR_TOOLS = "fastmcp.server.dependencies"
 _all_headers = dependencies.get_http_headers
 
 
-def forward_only(mcp: FastMCP, settings: Settings) -> None:
+def forward_only(mcp: FastMCP, settings: CoreSettings) -> None:
     """From now on, pass on only the headers of the allow-list and of `FORWARD_HEADERS`, in the whole process.
 
     Raises:
         StartupError: `FORWARD_HEADERS` names a header with credentials of callers that must authenticate.
     """
     secret = sorted(_SECRET.intersection(settings.forward_headers))
-    if secret and (settings.auth_enabled or settings.login_provider or mcp.auth is not None):
+    if secret and (settings.auth_enabled or login_name(mcp, settings)):
         raise StartupError(
             f"FORWARD_HEADERS={secret[0]}: this header carries the credentials of callers, which must not leave this "
             "server; remove it, and give other servers tokens of their own with DOWNSTREAM_TOKENS_FILE"
