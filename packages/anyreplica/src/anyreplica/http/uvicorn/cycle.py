@@ -106,6 +106,13 @@ class _Done:
 _DONE = _Done()
 
 
+class _NoEvent:
+    """What uvicorn's code sets when a response is complete. `Cycle` needs no event for this."""
+
+    def set(self) -> None:
+        """Do nothing."""
+
+
 class Unread(Protocol):
     """What a `Cycle` asks the reader of its connection. `Reader` has it."""
 
@@ -143,29 +150,48 @@ class Cycle(RequestResponseCycle):
 
     logger = logging.getLogger("uvicorn.error")
     access_log = False
+    message_event = cast("asyncio.Event", _NoEvent())
     disconnected = False
     chunked_encoding: bool | None = None
     expected_content_length = 0
+    body: bytes | bytearray  # type: ignore[assignment]  # for uvicorn it is a bytearray
+    _event: asyncio.Event | None = None
+    """The event that `receive` waits for. Most requests need none."""
 
-    def __init__(self, connection: CycleConnection, scope: Any, *, keep_alive: bool, expects_100: bool) -> None:
+    def __init__(
+        self,
+        connection: CycleConnection,
+        scope: Any,
+        body: bytes | bytearray,
+        *,
+        keep_alive: bool = True,
+        expects_100: bool = False,
+    ) -> None:
         # The same attributes as in uvicorn's class. The attributes above rarely change.
         self.connection = connection
         self.scope = scope
         self.transport = connection.transport
         self.flow = connection.flow
         self.default_headers = connection.server_state.default_headers
-        self.message_event = asyncio.Event()
         self.on_response = connection.on_response_complete
         self.keep_alive = keep_alive
         self.waiting_for_100_continue = expects_100
-        self.body = bytearray()
+        self.body = body
         self.more_body = True
+        self.has_news = False
+        """Whether a part or the end of the body has arrived that the app has not received yet, or the disconnect."""
         self.response_started = self.response_complete = self._asked = False
 
     def abandon(self) -> None:
         """Signal to the app that the client has disconnected. The server discards the rest of the response."""
         self.disconnected = True
-        self.message_event.set()
+        self.notify()
+
+    def notify(self) -> None:
+        """Wake the app if it waits in `receive`."""
+        self.has_news = True
+        if self._event is not None:
+            self._event.set()
 
     def send(self, message: Any) -> Awaitable[None]:  # type: ignore[override]
         """Send an ASGI message, or a whole response in one message (`anyreplica.http.responses`)."""
@@ -186,6 +212,7 @@ class Cycle(RequestResponseCycle):
         await super().send(message)
         del message  # free its memory: it may be large, and the wait may be long
         if self.response_complete:
+            self.notify()
             await self._taken()
 
     async def _taken(self) -> None:
@@ -216,7 +243,8 @@ class Cycle(RequestResponseCycle):
         else:  # write a large body without copying it
             self.connection.turn.flush()
             self.transport.writelines((head, body))
-        self.message_event.set()
+        if self._event is not None:
+            self._event.set()
         self.on_response()
         is_paused: bool = self.connection.flow.write_paused  # the write may have changed it
         return self._taken() if is_paused else _DONE
@@ -248,8 +276,8 @@ class Cycle(RequestResponseCycle):
         if self.more_body or self._asked or self.disconnected or len(self.body) > most:
             return None
         self._asked = True
-        self.message_event.clear()
-        body, self.body = self.body, bytearray()
+        self.has_news = False
+        body, self.body = self.body, b""
         return bytes(body)
 
     async def receive(self) -> Any:
@@ -264,13 +292,17 @@ class Cycle(RequestResponseCycle):
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             self.waiting_for_100_continue = False
         if not (self.disconnected or self.response_complete):
-            if first and not self.message_event.is_set():
+            if first and not self.has_news:
                 return {"type": "http.request", "body": b"", "more_body": True}
             if not self.connection.reader.unparsed:  # otherwise the server first parses the data that it has
                 self.flow.resume_reading()
-            if not self.message_event.is_set():
-                await self.message_event.wait()
-            self.message_event.clear()
+            if not self.has_news:
+                if self._event is None:
+                    self._event = asyncio.Event()
+                await self._event.wait()
+            self.has_news = False
+            if self._event is not None:
+                self._event.clear()
         if self.disconnected or self.response_complete:
             return {"type": "http.disconnect"}
         body, self.body = self.body, bytearray()

@@ -130,6 +130,9 @@ class Reader:
         """Number of bytes of the body that have not arrived, according to Content-Length."""
         self._known = known
         self._may_learn = _MOST_LEARNT
+        self._repeated: KnownHead | None = None
+        """The last known head of this connection, and the scope that follows from both."""
+        self._repeated_scope = scope
 
     @property
     def has_more(self) -> bool:
@@ -168,15 +171,16 @@ class Reader:
         known = self._known.get(data[:end])
         if known is None or known.size != len(data) or self._in_head or self.unparsed:
             return None
-        scope = self._scope | known.scope
+        if known is not self._repeated:
+            self._repeated, self._repeated_scope = known, self._scope | known.scope
+        scope = self._repeated_scope.copy()
         scope["headers"] = known.scope["headers"].copy()
         scope["state"] = self._state.copy()
         record = scope[RECORD] = RequestRecord(known.facts.headers)
         record.facts = known.facts
-        cycle = self.latest = Cycle(self._connection, scope, keep_alive=True, expects_100=False)
-        cycle.body += data[end:]
+        cycle = self.latest = Cycle(self._connection, scope, data[end:])
         cycle.more_body = False
-        cycle.message_event.set()
+        cycle.has_news = True
         return cycle
 
     def _learn(self, data: bytes, cycle: Cycle) -> None:
@@ -300,9 +304,13 @@ class Reader:
         if len(headers) == len(pairs):
             scope[RECORD] = RequestRecord(headers)
         if version == "1.0":
-            self.latest = UnchunkedCycle(self._connection, scope, keep_alive=False, expects_100=expects_100)
+            self.latest = UnchunkedCycle(
+                self._connection, scope, bytearray(), keep_alive=False, expects_100=expects_100
+            )
         else:
-            self.latest = Cycle(self._connection, scope, keep_alive=keep_alive, expects_100=expects_100)
+            self.latest = Cycle(
+                self._connection, scope, bytearray(), keep_alive=keep_alive, expects_100=expects_100
+            )
         self.waiting.append(self.latest)
 
     def _too_long(self) -> tuple[str, str]:
@@ -316,7 +324,7 @@ class Reader:
         cycle = self.latest
         if cycle is not None and not cycle.response_complete:
             cycle.body += body
-            cycle.message_event.set()
+            cycle.notify()
             if len(cycle.body) > HIGH_WATER_LIMIT:
                 self._connection.flow.pause_reading()
         if self._missing:
@@ -329,7 +337,7 @@ class Reader:
             return
         self._missing = 0
         cycle.more_body = False
-        cycle.message_event.set()
+        cycle.notify()
         if not cycle.keep_alive:
             self.discarding = True
 
