@@ -1,5 +1,7 @@
 """Tests of a signature's parameters: its times, its key and its nonce."""
 
+from typing import Any
+
 import pytest
 
 from anyreplica.features.signatures.nonces import Nonces
@@ -21,7 +23,7 @@ OLD = "The signature is older than {} s; sign again and check both clocks."
         (-0.5, {"max_age": 10, "skew": 0}, FUTURE),
     ],
 )
-def test_a_signature_is_valid_for_60_seconds(at: float, bounds: dict[str, float], said: str) -> None:
+def test_a_signature_is_valid_for_60_seconds(at: float, bounds: dict[str, Any], said: str) -> None:
     """A signature is valid from 5 s before its creation, as clocks differ, to 60 s after it, or as the server says."""
     checking = signatures(clock=lambda: NOW + at, **bounds)
     if said:
