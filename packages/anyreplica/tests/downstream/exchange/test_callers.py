@@ -24,22 +24,16 @@ async def test_a_caller_without_a_token(exchanging: Exchanging, user: str | None
 
 
 async def test_credentials_of_the_tool(exchanging: Exchanging) -> None:
-    """If a tool passes other credentials, the call has these, and there is no exchange."""
+    """If a tool passes other credentials or `exchange=False`, the call has those or none, and there is no exchange."""
     exchanging.api.instead = Reply
     async with exchanging.opened():
         get, url = exchanging.client.get, exchanging.api.url
         await get(url, headers={"authorization": "Bearer service"})
         await get(url, auth=httpx2.BasicAuth("a", "b"))
         await get(url.replace("http://", "http://a:b@"))
-    assert exchanging.api.authorizations == ["Bearer service", "Basic YTpi", "Basic YTpi"]
+        assert (await get(url, exchange=False)).json() == {}
+    assert exchanging.api.authorizations == ["Bearer service", "Basic YTpi", "Basic YTpi", None]
     assert exchanging.tokens.asked == 0
-
-
-async def test_a_call_without_exchange(exchanging: Exchanging) -> None:
-    """With `exchange=False`, a call has no token, so that a check can ask a host for its state."""
-    exchanging.api.instead = Reply
-    assert await exchanging.get(exchange=False) == {}
-    assert exchanging.api.authorizations == [None]
 
 
 @pytest.mark.parametrize("options", [{"exchange": False}, {"exchange": True}, {}])
