@@ -1,7 +1,6 @@
 """The audit log of a running replica."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 
 from anyreplica.cli.audit import main
 from anyreplica.features.keys.key import hash_of
-from conftest import Server, until
+from conftest import StartServer, until
 from tests.auth.issuer import AUDIENCE, NAME, Issuer
 from tests.calls import BOTH, HEADERS, legacy, modern
 from tests.starts import start
@@ -19,7 +18,6 @@ pytestmark = pytest.mark.slow
 
 KEY = "k" * 40
 TOKEN = "t" * 40
-START = Callable[..., Server]
 
 
 def keys(folder: Path) -> dict[str, str]:
@@ -40,7 +38,7 @@ def lines(file: Path, count: int) -> list[dict[str, Any]]:
     return found()
 
 
-def test_each_call_has_an_entry(tmp_path: Path, start_server: START) -> None:
+def test_each_call_has_an_entry(tmp_path: Path, start_server: StartServer) -> None:
     """Each call gets one entry that names the caller, the call and its outcome.
 
     This holds on both paths, in both protocol families, over REST, for calls from a page of another origin, and for
@@ -84,7 +82,7 @@ def test_each_call_has_an_entry(tmp_path: Path, start_server: START) -> None:
     assert main(["verify", str(file)]) == 0
 
 
-def test_replicas_may_share_a_file(tmp_path: Path, start_server: START) -> None:
+def test_replicas_may_share_a_file(tmp_path: Path, start_server: StartServer) -> None:
     """Replicas may write to the same file, as those of `make up` do, and each has its own chain there."""
     file = tmp_path / "audit.jsonl"
     server = start_server("--replicas", "3", AUDIT_LOG=str(file))
@@ -98,7 +96,7 @@ def test_replicas_may_share_a_file(tmp_path: Path, start_server: START) -> None:
 
 
 @pytest.mark.parametrize(("mode", "status"), [("refuse", 503), ("drop", 200)])
-def test_a_full_disk(start_server: START, mode: str, status: int) -> None:
+def test_a_full_disk(start_server: StartServer, mode: str, status: int) -> None:
     """With a full disk, a replica refuses calls or loses entries, as AUDIT_ON_FAILURE says, but probes succeed."""
     server = start_server(AUDIT_LOG="/dev/full", AUDIT_ON_FAILURE=mode)
     until(lambda: "Audit log: cannot write to /dev/full" in server.output, "the log reports the failed write")
@@ -127,7 +125,7 @@ def test_a_wrong_setting_of_the_audit_log_stops_the_start(settings: dict[str, st
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
-def test_nothing_secret_is_in_any_log(tmp_path: Path, start_server: START, form: str) -> None:
+def test_nothing_secret_is_in_any_log(tmp_path: Path, start_server: StartServer, form: str) -> None:
     """No log contains a key, a token or an argument, valid or not, wherever the caller puts it."""
     with Issuer().serving() as issuer:
         file, audit_key = tmp_path / "audit.jsonl", "a" * 40

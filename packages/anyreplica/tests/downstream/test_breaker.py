@@ -10,14 +10,6 @@ from anyreplica.features.downstream.hosts import Breaker, Open
 from tests.ratelimit.test_bucket import Clock
 
 
-def opened(clock: Clock) -> Breaker:
-    """Return a breaker that is open for five seconds after two failures in a row."""
-    breaker = Breaker(2, 5, clock)
-    for _ in range(2):
-        breaker.leave(breaker.enter(), False)
-    return breaker
-
-
 def test_a_breaker_opens_after_failures_in_a_row() -> None:
     """A breaker opens after failures in a row: a success resets their count; a call without an outcome keeps it."""
     breaker = Breaker(2, 5, Clock())
@@ -54,7 +46,8 @@ def test_one_call_probes_the_host(good: bool, state: str) -> None:
 def test_a_probe_without_an_outcome_is_followed_by_another() -> None:
     """If a probe ends without an outcome, because its caller went away, another probe follows."""
     clock = Clock()
-    breaker = opened(clock)
+    breaker = Breaker(1, 5, clock)
+    breaker.leave(breaker.enter(), False)
     clock.now += 5
     breaker.leave(breaker.enter(), None)
     breaker.leave(breaker.enter(), True)
