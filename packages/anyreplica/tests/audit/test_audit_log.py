@@ -1,7 +1,6 @@
 """The audit log of a running replica."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 
 from anyreplica.cli.audit import main
 from anyreplica.features.keys.key import hash_of
-from conftest import Server, until
+from conftest import StartServer, until
 from tests.auth.issuer import AUDIENCE, NAME, Issuer
 from tests.calls import BOTH, HEADERS, legacy, modern
 from tests.starts import start
@@ -19,7 +18,6 @@ pytestmark = pytest.mark.slow
 
 KEY = "k" * 40
 TOKEN = "t" * 40
-START = Callable[..., Server]
 
 
 def keys(folder: Path) -> dict[str, str]:
@@ -40,30 +38,18 @@ def lines(file: Path, count: int) -> list[dict[str, Any]]:
     return found()
 
 
-def test_a_call_from_a_web_page_has_an_entry(tmp_path: Path, start_server: START) -> None:
-    """A call from a page of another origin, which passes the CORS middleware, gets one entry."""
-    file = tmp_path / "audit.jsonl"
-    page = "https://app.example.com"
-    server = start_server(AUDIT_LOG=str(file), CORS_ORIGINS=page)
-    legacy(server.url, "tools/call", {"name": "echo", "arguments": {"message": "hi"}}, Origin=page, Accept=BOTH)
-    (line,) = lines(file, 1)
-    assert (line["name"], line["outcome"]) == ("echo", "ok")
-
-
-def test_each_call_has_an_entry(tmp_path: Path, start_server: START) -> None:
+def test_each_call_has_an_entry(tmp_path: Path, start_server: StartServer) -> None:
     """Each call gets one entry that names the caller, the call and its outcome.
 
-    This holds on both paths, in both protocol families, over REST, and for refused calls. Probes get no entry.
+    This holds on both paths, in both protocol families, over REST, for calls from a page of another origin, and for
+    refused calls. Probes get no entry.
     """
-    file = tmp_path / "audit.jsonl"
-    server = start_server(AUDIT_LOG=str(file), AUDIT_ARGUMENTS="echo.message", **keys(tmp_path))
-    bearer: dict[str, Any] = {
-        "Authorization": f"Bearer {KEY}",
-        "X-Request-ID": "mine",
-        "Accept": BOTH,
-    }
+    file, page = tmp_path / "audit.jsonl", "https://app.example.com"
+    settings = {"AUDIT_LOG": str(file), "AUDIT_ARGUMENTS": "echo.message", "CORS_ORIGINS": page, **keys(tmp_path)}
+    server = start_server(**settings)
+    bearer: dict[str, Any] = {"Authorization": f"Bearer {KEY}", "X-Request-ID": "mine", "Accept": BOTH}
     echo = {"name": "echo", "arguments": {"message": "hi", "repeat": 1}}
-    legacy(server.url, "tools/call", echo, **bearer)
+    legacy(server.url, "tools/call", echo, **bearer, Origin=page)
     modern(server.url, "tools/call", echo, **bearer)
     legacy(server.url, "tools/call", {"name": "nope", "arguments": {}}, **bearer)
     legacy(server.url, "tools/list", **{**bearer, "Authorization": f"Bearer {TOKEN}"})
@@ -75,20 +61,16 @@ def test_each_call_has_an_entry(tmp_path: Path, start_server: START) -> None:
         client.get(f"{server.url}/")
     found = lines(file, 7)
     said = [(line["caller"], line["method"], line["name"], line["outcome"], line["status"]) for line in found]
-    assert (
-        sorted(said)
-        == sorted(  # an entry is written after the call has ended, possibly after the reply has arrived
-            [
-                ("key:ci", "tools/call", "echo", "ok", 200),
-                ("key:ci", "tools/call", "echo", "ok", 200),
-                ("key:ci", "tools/call", "nope", "failed", 200),
-                (f"token:{hash_of(TOKEN)[7:23]}", "tools/list", "", "ok", 200),
-                ("", "POST /mcp", "", "refused", 401),
-                ("key:ci", "POST /mcp", "", "refused", 400),
-                ("key:ci", "POST /jobs", "export_data", "ok", 202),
-            ]
-        )
-    )
+    expected = [
+        ("key:ci", "tools/call", "echo", "ok", 200),
+        ("key:ci", "tools/call", "echo", "ok", 200),
+        ("key:ci", "tools/call", "nope", "failed", 200),
+        (f"token:{hash_of(TOKEN)[7:23]}", "tools/list", "", "ok", 200),
+        ("", "POST /mcp", "", "refused", 401),
+        ("key:ci", "POST /mcp", "", "refused", 400),
+        ("key:ci", "POST /jobs", "export_data", "ok", 202),
+    ]
+    assert sorted(said) == sorted(expected)  # an entry is written after the call, possibly after its reply has arrived
     echoes = [line for line in found if line["name"] == "echo"]
     other = next(line for line in found if line["name"] == "nope")
     assert [line["arguments"] for line in echoes] == [{"message": "hi"}] * 2
@@ -100,11 +82,8 @@ def test_each_call_has_an_entry(tmp_path: Path, start_server: START) -> None:
     assert main(["verify", str(file)]) == 0
 
 
-def test_replicas_may_share_a_file(tmp_path: Path, start_server: START) -> None:
-    """Replicas may write to the same file, and each has its own chain there.
-
-    The replicas of `make up` do so.
-    """
+def test_replicas_may_share_a_file(tmp_path: Path, start_server: StartServer) -> None:
+    """Replicas may write to the same file, as those of `make up` do, and each has its own chain there."""
     file = tmp_path / "audit.jsonl"
     server = start_server("--replicas", "3", AUDIT_LOG=str(file))
     for _ in range(30):
@@ -117,11 +96,8 @@ def test_replicas_may_share_a_file(tmp_path: Path, start_server: START) -> None:
 
 
 @pytest.mark.parametrize(("mode", "status"), [("refuse", 503), ("drop", 200)])
-def test_a_full_disk(start_server: START, mode: str, status: int) -> None:
-    """When the disk is full, a replica refuses calls or loses entries, as AUDIT_ON_FAILURE says.
-
-    Probes still succeed, so that no orchestrator replaces the replica for a full disk.
-    """
+def test_a_full_disk(start_server: StartServer, mode: str, status: int) -> None:
+    """With a full disk, a replica refuses calls or loses entries, as AUDIT_ON_FAILURE says, but probes succeed."""
     server = start_server(AUDIT_LOG="/dev/full", AUDIT_ON_FAILURE=mode)
     until(lambda: "Audit log: cannot write to /dev/full" in server.output, "the log reports the failed write")
     reply = legacy(server.url, "tools/list")
@@ -149,7 +125,7 @@ def test_a_wrong_setting_of_the_audit_log_stops_the_start(settings: dict[str, st
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
-def test_nothing_secret_is_in_any_log(tmp_path: Path, start_server: START, form: str) -> None:
+def test_nothing_secret_is_in_any_log(tmp_path: Path, start_server: StartServer, form: str) -> None:
     """No log contains a key, a token or an argument, valid or not, wherever the caller puts it."""
     with Issuer().serving() as issuer:
         file, audit_key = tmp_path / "audit.jsonl", "a" * 40
@@ -174,9 +150,8 @@ def test_nothing_secret_is_in_any_log(tmp_path: Path, start_server: START, form:
             modern(server.url, "tools/call", {"name": "echo", "arguments": {**arguments, "repeat": "x"}}, **headers)
             for wrong_ones in ({"message": arguments}, {"message": "x", "other": arguments}, {"repeat": "swordfish"}):
                 legacy(server.url, "tools/call", {"name": "echo", "arguments": wrong_ones}, **headers)
-            legacy(
-                server.url, "prompts/get", {"name": "summarize", "arguments": {"text": "swordfish", "x": 1}}, **headers
-            )
+            prompt = {"name": "summarize", "arguments": {"text": "swordfish", "x": 1}}
+            legacy(server.url, "prompts/get", prompt, **headers)
             with httpx.Client(verify=False) as client:
                 client.post(f"{server.url}/jobs", json={"job": "export_data", "params": arguments}, headers=headers)
                 client.get(f"{server.url}/version", headers=headers)

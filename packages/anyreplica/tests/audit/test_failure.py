@@ -15,31 +15,19 @@ from tests.audit.calls import a_call, events, ids, lines_in, said, verify
 
 pytestmark = pytest.mark.slow
 
-_FULL = "No space left on device"
 
-
-class FullDisk:
-    """A path to a disk that is full until `free` is called."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        path.symlink_to("/dev/full")
-
-    def free(self) -> None:
-        """Let writes succeed again."""
-        self.path.unlink()
+@pytest.fixture
+def disk(tmp_path: Path) -> Path:
+    """A path on a full disk. After `unlink`, the disk is free."""
+    path = tmp_path / "audit.jsonl"
+    path.symlink_to("/dev/full")
+    return path
 
 
 @pytest.fixture
-def disk(tmp_path: Path) -> FullDisk:
-    """Return a full disk."""
-    return FullDisk(tmp_path / "audit.jsonl")
-
-
-@pytest.fixture
-def log(disk: FullDisk, request: pytest.FixtureRequest) -> Iterator[AuditLog]:
+def log(disk: Path, request: pytest.FixtureRequest) -> Iterator[AuditLog]:
     """Return an audit log on a full disk. The test chooses the value of AUDIT_ON_FAILURE."""
-    log = AuditLog(str(disk.path), "r1", request.param)
+    log = AuditLog(str(disk), "r1", request.param)
     log.start()
     yield log
     log.stop(0)
@@ -54,118 +42,111 @@ def failing(log: AuditLog) -> bool:
     return log._failing_since is not None
 
 
-class TestDrop:
-    """AUDIT_ON_FAILURE=drop: calls continue."""
-
-    @dropping
-    def test_entries_up_to_the_limit_are_kept_and_the_others_counted(self, log: AuditLog, disk: FullDisk) -> None:
-        """The log keeps entries up to its limit and counts the others; it writes both when the disk is free."""
-        for number in range(MOST_LINES + 250):
-            log.note(a_call(request_id=str(number)))
-        until(lambda: failing(log) and not log._noted, "the first write fails")
-        for _ in range(250):
-            log.note(a_call(request_id="late"))
-        assert not log.refusing
-        assert log._waiting <= MOST_LINES + 1  # plus one entry that the thread is writing
-        disk.free()
-        until(lambda: "dropped" in events(lines_in(disk.path)[-2:]), "the file contains the number of lost entries")
-        log.note(a_call(request_id="next"))
-        log.stop()
-        lines = lines_in(disk.path)
-        assert verify(lines).intact
-        kept = len(ids(lines)) - 1
-        assert MOST_LINES <= kept <= MOST_LINES + 1
-        assert ids(lines)[: MOST_LINES - 1] == [str(number) for number in range(MOST_LINES - 1)]
-        assert ids(lines)[-1] == "next"
-        assert events(lines) == ["begun", "dropped", "ended"]
-        (dropped,) = [line for line in lines if b'"dropped"' in line]
-        assert said(dropped)["count"] == MOST_LINES + 500 - kept
-
-    def test_waiting_calls_take_limited_memory(self, disk: FullDisk) -> None:
-        """Waiting calls take a limited amount of memory, even if the thread that writes them does not run."""
-        log = AuditLog(str(disk.path), "r1", "drop")
-        big = b'"' + b"x" * 1_000_000 + b'"'
-        for _ in range(1000):
-            log.note(a_call()._replace(arguments=big))
-        assert log._waiting == MOST_BYTES // len(big)
-        assert log._dropped == 1000 - log._waiting
-
-    @dropping
-    def test_a_waiting_entry_has_only_the_digest_of_its_arguments(self, log: AuditLog) -> None:
-        """An entry that waits holds only the digest of its arguments."""
-        until(lambda: failing(log), "the first write fails")
-        for _ in range(3):
-            for _ in range(30):
-                log.note(a_call({"x": "x" * 1_000_000}))
-            until(lambda: not log._noted, "the thread has read all entries")
-        assert log._dropped == 0
-        assert sum(map(len, log._ready)) < 90 * 500
+@dropping
+def test_entries_up_to_the_limit_are_kept_and_the_others_counted(log: AuditLog, disk: Path) -> None:
+    """The log keeps entries up to its limit and counts the others; it writes both when the disk is free."""
+    for number in range(MOST_LINES + 250):
+        log.note(a_call(request_id=str(number)))
+    until(lambda: failing(log) and not log._noted, "the first write fails")
+    for _ in range(250):
+        log.note(a_call(request_id="late"))
+    assert not log.refusing
+    assert log._waiting <= MOST_LINES + 1  # plus one entry that the thread is writing
+    disk.unlink()
+    until(lambda: "dropped" in events(lines_in(disk)[-2:]), "the file contains the number of lost entries")
+    log.note(a_call(request_id="next"))
+    log.stop()
+    lines = lines_in(disk)
+    assert verify(lines).intact
+    kept = len(ids(lines)) - 1
+    assert MOST_LINES <= kept <= MOST_LINES + 1
+    assert ids(lines)[: MOST_LINES - 1] == [str(number) for number in range(MOST_LINES - 1)]
+    assert ids(lines)[-1] == "next"
+    assert events(lines) == ["begun", "dropped", "ended"]
+    (dropped,) = [line for line in lines if b'"dropped"' in line]
+    assert said(dropped)["count"] == MOST_LINES + 500 - kept
 
 
-class TestRefuse:
-    """AUDIT_ON_FAILURE=refuse: calls are refused, so that no call is served without an entry."""
-
-    @refusing
-    def test_calls_are_refused_until_writing_works_again(self, log: AuditLog, disk: FullDisk) -> None:
-        """The log refuses calls from the first failure until writing works again, which it tries without another call.
-
-        It keeps the entries of calls that are in flight and writes them later. It only counts the refused calls.
-        """
-        until(lambda: log.refusing, "calls are refused")
-        for number in range(100):
-            log.note(a_call(request_id=str(number)))
-            log.note(a_call(request_id="refused", status=503))
-        log.note(a_call(request_id="cancelled", status=503, failed=True))
-        disk.free()
-        until(lambda: not log.refusing, "calls are served again")
-        until(lambda: "refused" in events(lines_in(disk.path)), "the file contains the number of refused calls")
-        log.note(a_call(request_id="next"))
-        log.note(a_call(request_id="busy", status=503))
-        log.stop()
-        lines = lines_in(disk.path)
-        assert verify(lines).intact
-        assert ids(lines) == [*map(str, range(100)), "cancelled", "next", "busy"]
-        assert events(lines) == ["begun", "refused", "ended"]
-        (refused,) = [line for line in lines if b'"event":"refused"' in line]
-        assert said(refused)["count"] == 100
-
-    def test_calls_are_refused_if_the_thread_is_too_slow(self, disk: FullDisk) -> None:
-        """The log refuses calls before its buffer is full if the thread is too slow.
-
-        The rest of the buffer is for calls in flight.
-        """
-        log = AuditLog(str(disk.path), "r1", "refuse")
-        noted = 0
-        while not log.refusing:
-            log.note(a_call())
-            noted += 1
-        assert MOST_LINES / 2 < noted < MOST_LINES - 500
+def test_waiting_calls_take_limited_memory(disk: Path) -> None:
+    """Waiting calls take a limited amount of memory, even if the thread that writes them does not run."""
+    log = AuditLog(str(disk), "r1", "drop")
+    big = b'"' + b"x" * 1_000_000 + b'"'
+    for _ in range(1000):
+        log.note(a_call()._replace(arguments=big))
+    assert log._waiting == MOST_BYTES // len(big)
+    assert log._dropped == 1000 - log._waiting
 
 
-def test_a_failure_causes_two_warnings(disk: FullDisk, caplog: pytest.LogCaptureFixture) -> None:
+@dropping
+def test_a_waiting_entry_has_only_the_digest_of_its_arguments(log: AuditLog) -> None:
+    """An entry that waits holds only the digest of its arguments."""
+    until(lambda: failing(log), "the first write fails")
+    for _ in range(3):
+        for _ in range(30):
+            log.note(a_call({"x": "x" * 1_000_000}))
+        until(lambda: not log._noted, "the thread has read all entries")
+    assert log._dropped == 0
+    assert sum(map(len, log._ready)) < 90 * 500
+
+
+@refusing
+def test_calls_are_refused_until_writing_works_again(log: AuditLog, disk: Path) -> None:
+    """The log refuses calls from the first failure until writing works again, which it tries without another call.
+
+    It keeps the entries of calls that are in flight and writes them later. It only counts the refused calls.
+    """
+    until(lambda: log.refusing, "calls are refused")
+    for number in range(100):
+        log.note(a_call(request_id=str(number)))
+        log.note(a_call(request_id="refused", status=503))
+    log.note(a_call(request_id="cancelled", status=503, failed=True))
+    disk.unlink()
+    until(lambda: not log.refusing, "calls are served again")
+    until(lambda: "refused" in events(lines_in(disk)), "the file contains the number of refused calls")
+    log.note(a_call(request_id="next"))
+    log.note(a_call(request_id="busy", status=503))
+    log.stop()
+    lines = lines_in(disk)
+    assert verify(lines).intact
+    assert ids(lines) == [*map(str, range(100)), "cancelled", "next", "busy"]
+    assert events(lines) == ["begun", "refused", "ended"]
+    (refused,) = [line for line in lines if b'"event":"refused"' in line]
+    assert said(refused)["count"] == 100
+
+
+def test_calls_are_refused_if_the_thread_is_too_slow(disk: Path) -> None:
+    """If the thread is too slow, the log refuses calls before its buffer is full; the rest is for calls in flight."""
+    log = AuditLog(str(disk), "r1", "refuse")
+    noted = 0
+    while not log.refusing:
+        log.note(a_call())
+        noted += 1
+    assert MOST_LINES / 2 < noted < MOST_LINES - 500
+
+
+def test_a_failure_causes_two_warnings(disk: Path, caplog: pytest.LogCaptureFixture) -> None:
     """The log warns once when writing fails and once when writing works again, however often it retries."""
-    log = AuditLog(str(disk.path), "r1", "drop")
+    log = AuditLog(str(disk), "r1", "drop")
     log.start()
     until(lambda: failing(log), "the first write fails")
     first_retry = log._retry_at
     until(lambda: log._retry_at > first_retry, "the second write fails")
-    disk.free()
+    disk.unlink()
     log.stop()
     begins, ends = [record.message for record in caplog.records]
-    assert begins == (
-        f"Audit log: cannot write to {disk.path} ({_FULL}); until a write succeeds, entries are dropped when 10000 wait"
-    )
-    assert ends.startswith(f"Audit log: writes to {disk.path} succeed again after ")
+    full = f"cannot write to {disk} (No space left on device)"
+    assert begins == f"Audit log: {full}; until a write succeeds, entries are dropped when 10000 wait"
+    assert ends.startswith(f"Audit log: writes to {disk} succeed again after ")
 
 
 @dropping
-def test_lost_entries_are_counted_at_the_end(log: AuditLog, disk: FullDisk, caplog: pytest.LogCaptureFixture) -> None:
+def test_lost_entries_are_counted_at_the_end(log: AuditLog, disk: Path, caplog: pytest.LogCaptureFixture) -> None:
     """At the end, the log reports the number of lost entries and does not wait until the disk is free."""
     for _ in range(7):
         log.note(a_call())
     until(lambda: failing(log), "the first write fails")
     log.stop(0.1)
-    assert caplog.records[-1].message == f"Audit log: 7 entries lost, because {disk.path} cannot be written"
+    assert caplog.records[-1].message == f"Audit log: 7 entries lost, because {disk} cannot be written"
 
 
 def test_a_folder_that_is_gone_for_a_while(tmp_path: Path) -> None:
@@ -215,10 +196,9 @@ sys.stderr.write(json.dumps({"full": full}))
 
 def limited(target: str, mode: str, stdout: Path) -> Any:
     """Write 100 entries while files may have at most 10,000 bytes, so that a write ends in the middle of an entry."""
+    command = [sys.executable, "-c", _LIMITED, target, mode]
     with stdout.open("ab") as stream:
-        done = subprocess.run(
-            [sys.executable, "-c", _LIMITED, target, mode], cwd=ROOT, stdout=stream, stderr=subprocess.PIPE, check=True
-        )
+        done = subprocess.run(command, cwd=ROOT, stdout=stream, stderr=subprocess.PIPE, check=True)
     return json.loads(done.stderr.splitlines()[-1])
 
 
@@ -231,7 +211,7 @@ def test_an_incomplete_entry_is_removed_from_a_file(tmp_path: Path, mode: str) -
     assert 9_000 < full < 10_000
     lines = lines_in(path)
     assert verify(lines).intact
-    assert ids(lines) == [str(number) for number in range(100)]
+    assert ids(lines) == [*map(str, range(100))]
     assert path.read_bytes()[full - 1 : full] == b"\n"
 
 
@@ -268,17 +248,10 @@ log.stop(float(sys.argv[1]))
 def piped(stop_seconds: float) -> subprocess.Popen[str]:
     """Start a process with more calls than its pipe holds; nobody reads its stdout yet.
 
-    After a first line on stdin, the process waits until it refuses calls and reports that. After a second line it
-    stops.
+    After a first line on stdin, it waits until it refuses calls and reports that. After a second line it stops.
     """
-    return subprocess.Popen(
-        [sys.executable, "-c", _PIPE, str(stop_seconds)],
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    command, pipe = [sys.executable, "-c", _PIPE, str(stop_seconds)], subprocess.PIPE
+    return subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 
 
 @pytest.mark.servers

@@ -13,13 +13,14 @@ from anyreplica.features.audit.verify import read
 from tests.audit.calls import KEY, NOON, a_call, line_of, said
 
 _PIPE = 4096
+_TEXTS = ("request_id", "caller", "method", "name")
 _nasty = st.text(
     st.characters() | st.sampled_from('\n\r\x00\x1b\x7f\x85\u2028\u2029\u202e\ud800\U0001f600"\\{}'), max_size=300
 )
 
 
 def test_an_entry_names_caller_and_call() -> None:
-    """An entry names the caller and the call, and has the arguments' digest but none of their values."""
+    """An entry names the caller and the call, and has a digest of the arguments, if any, but none of their values."""
     line = line_of(a_call({"message": "hunter2"}, time=NOON))
     fields = said(line)
     assert list(fields) == [
@@ -27,17 +28,11 @@ def test_an_entry_names_caller_and_call() -> None:
         *("replica", "run", "seq", "prev", "hash"),
     ]
     assert fields["time"] == "2026-09-21T14:13:20.250Z"
-    assert [fields[name] for name in ("request_id", "caller", "method", "name")] == [
-        *("1f2e3d4c", "key:ci", "tools/call", "echo"),
-    ]
+    assert [fields[name] for name in _TEXTS] == ["1f2e3d4c", "key:ci", "tools/call", "echo"]
     assert fields["arguments_sha256"] == hashlib.sha256(b'{"message":"hunter2"}').hexdigest()
     assert (fields["outcome"], fields["status"], fields["ms"]) == ("ok", 200, 1.5)
     assert (fields["replica"], fields["run"], fields["seq"], fields["prev"]) == ("r1", "run1", 0, "")
     assert b"hunter2" not in line
-
-
-def test_no_arguments_have_no_digest() -> None:
-    """An entry of a call without arguments, for example `tools/list`, has no digest."""
     assert "arguments_sha256" not in said(line_of(a_call(method="tools/list", name="")))
 
 
@@ -68,10 +63,7 @@ def test_the_outcome_is_a_word(status: int, failed: bool, word: str) -> None:
 def test_text_from_a_caller_stays_within_its_field(
     request_id: str, caller: str, method: str, name: str, arguments: dict[str, str]
 ) -> None:
-    """Text from a caller cannot change the other fields of an entry.
-
-    The entry stays one printable line that fits into a pipe in one piece.
-    """
+    """Text from a caller changes no other field, and the entry stays one printable line that fits into a pipe."""
     call = Noted(NOON, request_id, caller, method, name, canonical(arguments), 200, False, 0.1)
     line = line_of(call, "*.*")
     text = line.decode()
@@ -84,7 +76,7 @@ def test_text_from_a_caller_stays_within_its_field(
     entry = read(line, Digests(None).line)
     assert entry is not None
     assert entry.true
-    for field, given_text in (("request_id", request_id), ("caller", caller), ("method", method), ("name", name)):
+    for field, given_text in zip(_TEXTS, (request_id, caller, method, name), strict=True):
         shown = said(line)[field]
         assert len(shown) <= 200
         if given_text.isprintable() and len(given_text) <= 100:
@@ -105,31 +97,30 @@ def test_the_longest_line_fits_a_pipe() -> None:
 def test_endless_texts_are_cut(character: str) -> None:
     """Very long texts are shortened, even texts that become longer when they are escaped."""
     endless = character * 100_000
-    fields = said(line_of(a_call(request_id=endless, caller=endless, method=endless, name=endless)))
-    assert all(100 <= len(fields[field]) <= 200 for field in ("request_id", "caller", "method", "name"))
+    fields = said(line_of(a_call(**dict.fromkeys(_TEXTS, endless))))
+    assert all(100 <= len(fields[field]) <= 200 for field in _TEXTS)
 
 
-class TestKeyed:
-    """Entries that are written with a key."""
+def test_a_caller_can_not_have_a_line_signed() -> None:
+    """A caller cannot get a valid hash for a forged entry by sending its bytes as arguments."""
+    digests = Digests(KEY)
+    forged = b'{"audit":1,"time":"","caller":"nobody","replica":"r1","run":"run1","seq":0,"prev":""'
+    signed = digests.arguments(forged)
+    entry = read(b'%b,"hash":"%b"}' % (forged, signed.encode()), digests.line)
+    assert entry is not None
+    assert not entry.true
 
-    def test_a_caller_can_not_have_a_line_signed(self) -> None:
-        """A caller cannot get a valid hash for a forged entry by sending its bytes as arguments."""
-        digests = Digests(KEY)
-        forged = b'{"audit":1,"time":"","caller":"nobody","replica":"r1","run":"run1","seq":0,"prev":""'
-        signed = digests.arguments(forged)
-        entry = read(b'%b,"hash":"%b"}' % (forged, signed.encode()), digests.line)
-        assert entry is not None
-        assert not entry.true
 
-    def test_the_digest_is_an_hmac_with_a_derived_key(self) -> None:
-        """The digest is the HMAC with a key that is derived from AUDIT_KEY, so that others can check it (RFC 2104)."""
-        line = said(line_of(a_call({"year": 1980}), key=KEY))
-        derived = hmac.digest(KEY, b"audit: arguments", "sha256")
-        assert line["arguments_hmac_sha256"] == hmac.new(derived, b'{"year":1980}', "sha256").hexdigest()
-        assert "arguments_sha256" not in line
+def test_the_digest_is_an_hmac_with_a_derived_key() -> None:
+    """The digest is the HMAC with a key that is derived from AUDIT_KEY, so that others can check it (RFC 2104)."""
+    line = said(line_of(a_call({"year": 1980}), key=KEY))
+    derived = hmac.digest(KEY, b"audit: arguments", "sha256")
+    assert line["arguments_hmac_sha256"] == hmac.new(derived, b'{"year":1980}', "sha256").hexdigest()
+    assert "arguments_sha256" not in line
 
-    @pytest.mark.parametrize("key", [b"", b"short", b"x" * 31])
-    def test_a_short_key_is_refused(self, key: bytes) -> None:
-        """A short key is refused; the error says how to make a good key and does not contain the short one."""
-        with pytest.raises(ValueError, match="shorter than 32 bytes; run openssl rand -hex 32 to make one"):
-            Digests(key)
+
+@pytest.mark.parametrize("key", [b"", b"short", b"x" * 31])
+def test_a_short_key_is_refused(key: bytes) -> None:
+    """A short key is refused; the error says how to make a good key and does not contain the short one."""
+    with pytest.raises(ValueError, match="shorter than 32 bytes; run openssl rand -hex 32 to make one"):
+        Digests(key)

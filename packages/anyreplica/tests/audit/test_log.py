@@ -6,12 +6,14 @@ import signal
 import stat
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from anyreplica.features.audit.call import Noted
 from anyreplica.features.audit.log import AuditLog
 from anyreplica.settings.errors import StartupError
 from conftest import ROOT, until
@@ -43,12 +45,9 @@ def python(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", BEGIN + code], cwd=ROOT, capture_output=True, text=True, check=True)
 
 
-def test_each_call_has_an_entry_in_order(log: AuditLog, path: Path) -> None:
+def test_each_call_has_an_entry_in_order(path: Path) -> None:
     """Each call has an entry, in order, between the first and the last entry of the run."""
-    for number in range(1000):
-        log.note(a_call({"number": number}, request_id=f"{number}"))
-    log.stop()
-    lines = lines_in(path)
+    lines = after_a_run(path, *(a_call({"number": number}, request_id=f"{number}") for number in range(1000)))
     assert ids(lines) == [f"{number}" for number in range(1000)]
     assert events(lines) == ["begun", "ended"]
     assert said(lines[0])["event"] == "begun"
@@ -57,13 +56,20 @@ def test_each_call_has_an_entry_in_order(log: AuditLog, path: Path) -> None:
     assert report.runs[0].ended
 
 
+def after_a_run(path: Path, *calls: Noted, **options: Any) -> list[bytes]:
+    """Return the lines of a file after a whole run has noted these calls."""
+    log = AuditLog(str(path), "r1", **options)
+    log.start()
+    for call in calls:
+        log.note(call)
+    log.stop()
+    return lines_in(path)
+
+
 def test_with_a_key_and_an_allow_list(path: Path) -> None:
     """The log uses its key and its allow list of arguments."""
-    log = AuditLog(str(path), "r1", shown=("echo.message",), key=KEY)
-    log.start()
-    log.note(a_call({"message": "shown", "password": "hunter2"}))
-    log.stop()
-    lines = lines_in(path)
+    call = a_call({"message": "shown", "password": "hunter2"})
+    lines = after_a_run(path, call, shown=("echo.message",), key=KEY)
     assert verify(lines, KEY).intact
     assert not verify(lines).intact
     assert said(lines[1])["arguments"] == {"message": "shown"}
@@ -72,20 +78,14 @@ def test_with_a_key_and_an_allow_list(path: Path) -> None:
 
 @pytest.mark.parametrize("target", ["", "missing/audit.jsonl"])
 def test_a_file_that_can_not_be_opened_stops_the_start(tmp_path: Path, target: str) -> None:
-    """A file that cannot be opened stops the start; the error has the path and the reason.
-
-    The two cases are a folder and a missing folder.
-    """
+    """A folder, or a file in a missing folder, stops the start; the error has the path and the reason."""
     with pytest.raises(StartupError, match=rf"^AUDIT_LOG: {tmp_path}.* cannot be opened: (Is a|No such file or) dir"):
         AuditLog(str(tmp_path / target), "r1").start()
 
 
-def test_a_call_that_can_not_be_written_is_counted(log: AuditLog, path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_call_that_can_not_be_written_is_counted(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """The log counts a call that it cannot write, and writes the other calls."""
-    log.note(a_call(time=float("inf")))
-    log.note(a_call(request_id="next"))
-    log.stop()
-    lines = lines_in(path)
+    lines = after_a_run(path, a_call(time=float("inf")), a_call(request_id="next"))
     assert ids(lines) == ["next"]
     assert said(lines[1])["event"] == "dropped"
     assert said(lines[1])["count"] == 1
@@ -99,11 +99,8 @@ def test_threads_lose_nothing(log: AuditLog, path: Path) -> None:
         for number in range(500):
             log.note(a_call(request_id=f"{name}-{number}"))
 
-    threads = [threading.Thread(target=note, args=(name,)) for name in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(note, range(4)))
     log.stop()
     lines = lines_in(path)
     assert verify(lines).intact
@@ -144,148 +141,131 @@ def test_a_log_that_never_began_can_be_stopped(path: Path) -> None:
     assert events(lines_in(path)) == ["begun", "ended"]
 
 
-@pytest.mark.servers
-class TestRuns:
-    """Several processes that write to the same file."""
-
-    def test_a_new_run_refers_to_the_run_before_it(self, path: Path) -> None:
-        """The first entry of a new run refers to the last entry before it, so that the removal of that entry shows."""
-        for _ in range(3):
-            log = AuditLog(str(path), "r1")
-            log.start()
-            log.note(a_call())
-            log.stop()
-        lines = lines_in(path)
-        report = verify(lines)
-        assert report.intact
-        assert [run.begins for run in report.runs] == ["begun"] * 3
-        assert said(lines[3])["after"] == said(lines[2])["hash"]
-        assert not verify(lines[:2] + lines[3:]).intact
-
-    @pytest.mark.parametrize("target", ["file", "stdout"])
-    def test_replicas_share_a_target(self, path: Path, target: str) -> None:
-        """Each replica has its own chain in a shared file or pipe, and no entry is lost or torn."""
-        one = (
-            f"{BEGIN}"
-            f"log = AuditLog({target if target == 'stdout' else str(path)!r}, sys.argv[1])\n"
-            "log.start()\n"
-            "for number in range(3000): log.note(a_call())\n"
-            "log.stop()\n"
-        )
-        all_of_them = (
-            f"started = [subprocess.Popen([sys.executable, '-c', {one!r}, name]) for name in 'abc']\n"
-            "sys.exit(any(process.wait() for process in started))\n"
-        )
-        printed = python(all_of_them).stdout.encode().splitlines(keepends=True)
-        report = verify(printed if target == "stdout" else lines_in(path))
-        assert report.intact
-        assert sorted((run.replica, run.lines) for run in report.runs) == [("a", 3002), ("b", 3002), ("c", 3002)]
-
-    def test_a_run_begins_on_a_new_line_after_an_incomplete_entry(self, path: Path) -> None:
-        """After an incomplete entry of a killed process, the next run begins on a new line."""
-        log = AuditLog(str(path), "r1")
-        log.start()
-        log.stop()
-        with path.open("ab") as stream:
-            stream.write(b'{"audit":1,"time":"2026-')
-        log = AuditLog(str(path), "r1")
-        log.start()
-        log.stop()
-        assert verify(lines_in(path)).problems == [
-            "line 3 is incomplete: the process was killed while it wrote, the disk was full, or the line was cut"
-        ]
-
-    def test_a_killed_process_leaves_at_most_one_incomplete_entry(self, path: Path) -> None:
-        """A killed process leaves at most one incomplete entry; the rest of its run is intact."""
-        code = (
-            f"{BEGIN}"
-            f"log = AuditLog({str(path)!r}, 'r1')\n"
-            "log.start()\n"
-            "while True:\n"
-            "    if not log._noted: [log.note(a_call()) for _ in range(100)]\n"
-        )
-        for _ in range(5):
-            size = path.stat().st_size if path.exists() else 0
-            with subprocess.Popen([sys.executable, "-c", code], cwd=ROOT) as process:
-                until(
-                    lambda size=size: path.exists() and path.stat().st_size > size + 50_000,  # type: ignore[misc]
-                    "the file has grown by 50,000 bytes",
-                )
-                process.send_signal(signal.SIGKILL)
-        report = verify(lines_in(path))
-        assert len(report.runs) == 5
-        assert len(report.problems) <= 5
-        assert all("is incomplete" in problem or "only the beginning" in problem for problem in report.problems)
-
-
-class TestRotation:
-    """Rotation of the file while the log writes to it."""
-
-    def test_after_the_file_was_renamed(self, log: AuditLog, path: Path) -> None:
-        """After the file was renamed, the next entry creates a new file that continues the old one.
-
-        Only the owner may read and write both files.
-        """
-        log.note(a_call(request_id="old"))
-        until(lambda: ids(lines_in(path)) == ["old"], "the file contains the old entry")
-        moved = path.with_suffix(".1")
-        path.rename(moved)
-        log.note(a_call(request_id="new"))
-        until(lambda: ids(lines_in(path)) == ["new"], "the new file contains the new entry")
-        log.stop()
-        assert ids(lines_in(moved)) == ["old"]
-        assert events(lines_in(path)) == ["continued", "ended"]
-        assert [stat.S_IMODE(each.stat().st_mode) for each in (moved, path)] == [0o600] * 2
-        for lines in (lines_in(moved), lines_in(path), lines_in(moved) + lines_in(path)):
-            assert verify(lines).intact
-
-    def test_after_the_file_was_emptied(self, log: AuditLog, path: Path) -> None:
-        """The log continues in a file that was emptied, for example by logrotate's copytruncate."""
-        log.note(a_call(request_id="old"))
-        until(lambda: ids(lines_in(path)) == ["old"], "the file contains the old entry")
-        copied = lines_in(path)
-        os.truncate(path, 0)
-        log.note(a_call(request_id="new"))
-        until(lambda: ids(lines_in(path)) == ["new"], "the emptied file contains the new entry")
-        assert verify(lines_in(path)).intact
-        assert verify(copied + lines_in(path)).intact
+def test_a_new_run_refers_to_the_run_before_it(path: Path) -> None:
+    """The first entry of a new run refers to the last entry before it, so that the removal of that entry shows."""
+    for _ in range(3):
+        lines = after_a_run(path, a_call())
+    report = verify(lines)
+    assert report.intact
+    assert [run.begins for run in report.runs] == ["begun"] * 3
+    assert said(lines[3])["after"] == said(lines[2])["hash"]
+    assert not verify(lines[:2] + lines[3:]).intact
 
 
 @pytest.mark.servers
-class TestStdout:
-    """The audit log on stdout, where the container runtime collects it."""
+@pytest.mark.parametrize("target", ["file", "stdout"])
+def test_replicas_share_a_target(path: Path, target: str) -> None:
+    """Each replica has its own chain in a shared file or pipe, and no entry is lost or torn."""
+    one = (
+        f"{BEGIN}"
+        f"log = AuditLog({target if target == 'stdout' else str(path)!r}, sys.argv[1])\n"
+        "log.start()\n"
+        "for number in range(3000): log.note(a_call())\n"
+        "log.stop()\n"
+    )
+    all_of_them = (
+        f"started = [subprocess.Popen([sys.executable, '-c', {one!r}, name]) for name in 'abc']\n"
+        "sys.exit(any(process.wait() for process in started))\n"
+    )
+    printed = python(all_of_them).stdout.encode().splitlines(keepends=True)
+    report = verify(printed if target == "stdout" else lines_in(path))
+    assert report.intact
+    assert sorted((run.replica, run.lines) for run in report.runs) == [("a", 3002), ("b", 3002), ("c", 3002)]
 
-    @pytest.mark.parametrize("unbuffered", ["", "1"])
-    def test_lines_are_found_among_others(self, unbuffered: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        """`verify` finds the entries among other lines of the process.
 
-        With PYTHONUNBUFFERED, `print` writes a text and its line break separately.
-        """
-        monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
-        code = (
-            "log = AuditLog('stdout', 'r1')\n"
-            "print('Loading', end='', flush=True)\n"
-            "log.start()\n"
-            "for number in range(3000):\n"
-            "    log.note(a_call(request_id=str(number)))\n"
-            "    if number % 10 == 0: print('Called', flush=True)\n"
-            "log.stop()\n"
-        )
-        lines = python(code).stdout.encode().splitlines(keepends=True)
-        report = verify(lines)
-        assert report.intact
-        assert report.lines == 3002
-        assert sum(b"Called" in line for line in lines) == 300
+def test_a_run_begins_on_a_new_line_after_an_incomplete_entry(path: Path) -> None:
+    """After an incomplete entry of a killed process, the next run begins on a new line."""
+    after_a_run(path)
+    with path.open("ab") as stream:
+        stream.write(b'{"audit":1,"time":"2026-')
+    assert verify(after_a_run(path)).problems == [
+        "line 3 is incomplete: the process was killed while it wrote, the disk was full, or the line was cut"
+    ]
 
-    def test_a_closed_stdout_stops_the_start(self) -> None:
-        """A log on a closed stdout does not start."""
-        code = (
-            "import os, sys\n"
-            "from anyreplica import StartupError\n"
-            "os.close(1)\n"
-            "try: AuditLog('stdout', 'r1').start()\n"
-            "except StartupError as error: sys.stderr.write(str(error))\n"
-        )
-        assert python(code).stderr == (
-            "AUDIT_LOG: stdout cannot be opened: Bad file descriptor; set a target that can be written"
-        )
+
+@pytest.mark.servers
+def test_a_killed_process_leaves_at_most_one_incomplete_entry(path: Path) -> None:
+    """A killed process leaves at most one incomplete entry; the rest of its run is intact."""
+    code = (
+        f"{BEGIN}"
+        f"log = AuditLog({str(path)!r}, 'r1')\n"
+        "log.start()\n"
+        "while True:\n"
+        "    if not log._noted: [log.note(a_call()) for _ in range(100)]\n"
+    )
+    for _ in range(5):
+        size = path.stat().st_size if path.exists() else 0
+        with subprocess.Popen([sys.executable, "-c", code], cwd=ROOT) as process:
+            until(
+                lambda size=size: path.exists() and path.stat().st_size > size + 50_000,  # type: ignore[misc]
+                "the file has grown by 50,000 bytes",
+            )
+            process.send_signal(signal.SIGKILL)
+    report = verify(lines_in(path))
+    assert len(report.runs) == 5
+    assert len(report.problems) <= 5
+    assert all("is incomplete" in problem or "only the beginning" in problem for problem in report.problems)
+
+
+def test_after_the_file_was_renamed(log: AuditLog, path: Path) -> None:
+    """After the file was renamed, the next entry creates a new file that continues it; only the owner can read both."""
+    log.note(a_call(request_id="old"))
+    until(lambda: ids(lines_in(path)) == ["old"], "the file contains the old entry")
+    moved = path.with_suffix(".1")
+    path.rename(moved)
+    log.note(a_call(request_id="new"))
+    until(lambda: ids(lines_in(path)) == ["new"], "the new file contains the new entry")
+    log.stop()
+    assert ids(lines_in(moved)) == ["old"]
+    assert events(lines_in(path)) == ["continued", "ended"]
+    assert [stat.S_IMODE(each.stat().st_mode) for each in (moved, path)] == [0o600] * 2
+    for lines in (lines_in(moved), lines_in(path), lines_in(moved) + lines_in(path)):
+        assert verify(lines).intact
+
+
+def test_after_the_file_was_emptied(log: AuditLog, path: Path) -> None:
+    """The log continues in a file that was emptied, for example by logrotate's copytruncate."""
+    log.note(a_call(request_id="old"))
+    until(lambda: ids(lines_in(path)) == ["old"], "the file contains the old entry")
+    copied = lines_in(path)
+    os.truncate(path, 0)
+    log.note(a_call(request_id="new"))
+    until(lambda: ids(lines_in(path)) == ["new"], "the emptied file contains the new entry")
+    assert verify(lines_in(path)).intact
+    assert verify(copied + lines_in(path)).intact
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_lines_are_found_among_others(unbuffered: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`verify` finds the entries among other lines; with PYTHONUNBUFFERED, `print` writes line breaks separately."""
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
+    code = (
+        "log = AuditLog('stdout', 'r1')\n"
+        "print('Loading', end='', flush=True)\n"
+        "log.start()\n"
+        "for number in range(3000):\n"
+        "    log.note(a_call(request_id=str(number)))\n"
+        "    if number % 10 == 0: print('Called', flush=True)\n"
+        "log.stop()\n"
+    )
+    lines = python(code).stdout.encode().splitlines(keepends=True)
+    report = verify(lines)
+    assert report.intact
+    assert report.lines == 3002
+    assert sum(b"Called" in line for line in lines) == 300
+
+
+@pytest.mark.servers
+def test_a_closed_stdout_stops_the_start() -> None:
+    """A log on a closed stdout does not start."""
+    code = (
+        "import os, sys\n"
+        "from anyreplica import StartupError\n"
+        "os.close(1)\n"
+        "try: AuditLog('stdout', 'r1').start()\n"
+        "except StartupError as error: sys.stderr.write(str(error))\n"
+    )
+    assert python(code).stderr == (
+        "AUDIT_LOG: stdout cannot be opened: Bad file descriptor; set a target that can be written"
+    )

@@ -1,6 +1,5 @@
 """Bearer authentication with one token."""
 
-import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,7 +9,7 @@ from mcp import ClientSession, MCPError
 from mcp.client.streamable_http import streamable_http_client
 
 from conftest import Server, StartServer
-from tests.calls import HEADERS, legacy, request
+from tests.calls import HEADERS, get, legacy, request
 
 TOKEN = "s3cret-token"
 
@@ -32,8 +31,7 @@ def test_the_token_is_accepted(secured: Server, authorization: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "authorization",
-    ["", "Bearer", "Bearer wrong", f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", TOKEN, f"Basic {TOKEN}"],
+    "authorization", ["", "Bearer", "Bearer wrong", f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", TOKEN, f"Basic {TOKEN}"]
 )
 def test_any_other_authorization_gets_401(secured: Server, authorization: str) -> None:
     """Any other authorization gets 401 with a challenge, and the reply does not contain the token."""
@@ -47,25 +45,22 @@ def test_any_other_authorization_gets_401(secured: Server, authorization: str) -
     assert TOKEN not in reply.text
 
 
-def test_the_official_client_shows_why_it_is_refused(secured: Server) -> None:
+@pytest.mark.anyio
+async def test_the_official_client_shows_why_it_is_refused(secured: Server) -> None:
     """The official Python client shows the text of a 401, and a request to another route gets plain JSON.
 
     The challenge of a request without a token has no `error` (RFC 6750, 3).
     """
     assert legacy(secured.url, "tools/list").headers["WWW-Authenticate"] == 'Bearer realm="template-mcp"'
-
-    async def call() -> None:
+    with pytest.raises(ExceptionGroup) as failed:
         async with streamable_http_client(f"{secured.url}/mcp") as streams, ClientSession(*streams[:2]) as session:
             await session.initialize()
-
-    with pytest.raises(ExceptionGroup) as failed:
-        asyncio.run(call())
     error: Exception = failed.value
     while isinstance(error, ExceptionGroup):
         (error,) = error.exceptions
     assert isinstance(error, MCPError)
     assert str(error) == "The request has no token; send the header Authorization: Bearer <token>."
-    assert httpx.get(f"{secured.url}/jobs/1").json()["error"] == "unauthorized"
+    assert get(f"{secured.url}/jobs/1").json()["error"] == "unauthorized"
 
 
 def test_the_token_has_no_scopes(secured: Server) -> None:
@@ -80,10 +75,7 @@ def test_the_token_has_no_scopes(secured: Server) -> None:
 
 
 def test_two_tokens_are_refused(secured: Server) -> None:
-    """A request with two tokens is refused.
-
-    A proxy and the server might read different ones.
-    """
+    """A request with two tokens is refused, because a proxy and the server might read different ones."""
     headers = [*HEADERS.items(), ("Authorization", f"Bearer {TOKEN}"), ("Authorization", "Bearer x")]
     assert httpx.post(f"{secured.url}/mcp", json=request("tools/list"), headers=headers).status_code == 401
 

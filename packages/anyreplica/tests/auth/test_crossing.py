@@ -1,7 +1,7 @@
 """Nothing of one caller reaches another one: results, lists, tasks and tools that a key does not permit."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from fastmcp.tools import Tool
 from anyreplica import Settings, cached, create_app
 from anyreplica.features.keys.key import hash_of
 from anyreplica.testing import CallFailed, Client, replica
+from tests.calls import ENVELOPE, request
 
 KEYS = {name: f"a-key-with-more-than-32-characters-of-{name}" for name in ("alice", "bob")}
 
@@ -105,12 +106,10 @@ def ask(client: Client, token: str, method: str, params: dict[str, Any], version
     headers = {"Accept": "application/json", "Authorization": f"Bearer {token}", "MCP-Protocol-Version": version}
     if version >= "2026":
         headers |= {"Mcp-Method": method, "Mcp-Name": params.get("name", params.get("taskId", ""))}
-        prefix = "io.modelcontextprotocol"
-        extensions: dict[str, Any] = {"extensions": {f"{prefix}/tasks": {}}}
-        meta = {f"{prefix}/protocolVersion": version, f"{prefix}/clientCapabilities": extensions}
-        params = {**params, "_meta": meta}
-    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-    return client.http.post("/mcp", json=body, headers=headers).json()
+        extensions = {"io.modelcontextprotocol/tasks": dict[str, Any]()}
+        capabilities = {"io.modelcontextprotocol/clientCapabilities": {"extensions": extensions}}
+        params = {**params, "_meta": {**ENVELOPE, **capabilities}}
+    return client.http.post("/mcp", json=request(method, params), headers=headers).json()
 
 
 def listed(client: Client, token: str, version: str) -> list[str]:
@@ -135,14 +134,16 @@ def only_for_admins(_: Any, component: Any) -> None:
         component.auth = require_scopes("admin")
 
 
-def of_openapi(*, mounted: bool) -> FastMCP:
+def of_openapi() -> FastMCP:
     """Return a server with an API, one of whose tools is only for admins."""
     api = httpx2.AsyncClient(transport=httpx2.MockTransport(lambda _: httpx2.Response(200)), base_url="http://a.test")
-    mcp = FastMCP.from_openapi(SPEC, api, name="api", mcp_component_fn=only_for_admins)
-    if not mounted:
-        return mcp
+    return FastMCP.from_openapi(SPEC, api, name="api", mcp_component_fn=only_for_admins)
+
+
+def mounted() -> FastMCP:
+    """Return a server with this server mounted."""
     front = FastMCP("front")
-    front.mount(mcp)
+    front.mount(of_openapi())
     return front
 
 
@@ -154,34 +155,32 @@ def injecting() -> FastMCP:
     return mcp
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("first", ["admin", "alice-a"])
-@pytest.mark.parametrize("form", ["openapi", "mounted openapi", "injected"])
-def test_a_list_with_checks_is_not_cached(form: str, first: str, version: str) -> None:
-    """Whoever asks first, each caller gets the list of the tools that it may use."""
-    mcp = login(injecting() if form == "injected" else of_openapi(mounted=form.startswith("mounted")))
-    expected = {"admin": ["look", "wipe"], "alice-a": ["look"]}
-    with served(mcp) as client:
-        for token in (first, "admin", "alice-a", "admin"):
-            assert listed(client, token, version) == expected[token]
-
-
 class Hiding(FastMCP):
-    """A server that hides its tools from everybody but admins, in its own way."""
+    """A server that hides a tool from everybody but admins, in its own way."""
 
     async def list_tools(self, *, run_middleware: bool = True) -> Any:
         token = get_access_token()
         found = await super().list_tools(run_middleware=run_middleware)
-        return found if token is not None and "admin" in token.scopes else []
+        return [tool for tool in found if tool.name != "wipe" or (token is not None and "admin" in token.scopes)]
 
 
-def test_a_list_of_a_server_with_a_method_of_its_own_is_not_cached() -> None:
-    """A class that overrides `list_tools` decides for each caller."""
-    mcp = login(Hiding("server"))
-    mcp.tool(whoami)
-    with served(mcp) as client:
-        for token, names in (("admin", ["whoami"]), ("alice-a", []), ("admin", ["whoami"])):
-            assert listed(client, token, "2025-11-25") == names
+def overriding() -> FastMCP:
+    """Return a server of a class that overrides `list_tools`."""
+    mcp = Hiding("server")
+    for name in ("wipe", "look"):
+        mcp.tool(lambda: "done", name=name)
+    return mcp
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("first", ["admin", "alice-a"])
+@pytest.mark.parametrize("made", [of_openapi, mounted, injecting, overriding])
+def test_a_list_with_checks_is_not_cached(made: Callable[[], FastMCP], first: str, version: str) -> None:
+    """Whoever asks first, each caller gets the list of the tools that it may use."""
+    expected = {"admin": ["look", "wipe"], "alice-a": ["look"]}
+    with served(login(made())) as client:
+        for token in (first, "admin", "alice-a", "admin"):
+            assert listed(client, token, version) == expected[token]
 
 
 def searching(name: str = "kid") -> FastMCP:

@@ -31,10 +31,7 @@ def keys(*arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
 
 
 def test_a_new_key_is_shown_once_and_only_its_hash_is_kept(tmp_path: Path) -> None:
-    """`keys new` prints the entry to stdout, for the key file, and the key to stderr, for a person.
-
-    The entry has only the key's hash.
-    """
+    """`keys new` prints the entry, which has only the key's hash, to stdout, and the key to stderr, for a person."""
     made = keys("new", "ci", "--scope", "reports:read", "--tool", "sales_*", "--rate", "100/s", "--expires", "90d")
     assert made.returncode == 0, made.stderr
     key = made.stderr.split()[-1]

@@ -86,10 +86,7 @@ def test_a_list_depends_on_the_scopes_of_its_caller(secured: Server, family: str
     ],
 )
 def test_a_hidden_tool_looks_like_an_unknown_one(secured: Server, who: str, tool: str, family: str) -> None:
-    """A call of a hidden tool gets exactly the same answer as a call of an unknown tool.
-
-    This holds for any arguments, on both paths, and with a progress token.
-    """
+    """A hidden tool gets the answer of an unknown one, for any arguments, on both paths, with a progress token, too."""
     for arguments in ({}, {"message": "x"}, {"a": 1, "b": 2}, {"rows": 5}):
         for meta in ({}, {"_meta": {"progressToken": 1}}, {"_meta": FULL}) if family == "legacy" else ({},):
             hidden = asked(secured, who, "tools/call", family, name=tool, arguments=arguments, **meta)
@@ -99,11 +96,10 @@ def test_a_hidden_tool_looks_like_an_unknown_one(secured: Server, who: str, tool
 
 def test_a_caller_may_use_permitted_tools(secured: Server) -> None:
     """A caller may use a tool that the key names, or that a pattern or a scope of the key allows."""
-    assert (
-        asked(secured, "reader", "tools/call", name="echo", arguments={"message": "hi"})["result"]["isError"] is False
-    )
-    for who, tool in (("seller", "sales_of_the_year"), ("reader", "read_report"), ("all", "read_report")):
-        assert asked(secured, who, "tools/call", name=tool, arguments={})["result"]["isError"] is False
+    tools = (("seller", "sales_of_the_year"), ("reader", "read_report"), ("all", "read_report"), ("reader", "echo"))
+    for who, tool in tools:
+        arguments = {"message": "hi"} if tool == "echo" else {}
+        assert asked(secured, who, "tools/call", name=tool, arguments=arguments)["result"]["isError"] is False
 
 
 def test_a_hidden_job_cannot_be_reached_in_any_way(secured: Server) -> None:
@@ -112,8 +108,6 @@ def test_a_hidden_job_cannot_be_reached_in_any_way(secured: Server) -> None:
     told = submitted["result"]["content"][0]["text"]
     assert told == "There is no job named 'generate_report'. Available jobs: export_data."
     headers = {"Authorization": f"Bearer {KEYS['jobs']}"}
-    with httpx.Client(verify=False) as client:
-        reply = client.post(f"{secured.url}/jobs", json={"job": "generate_report"}, headers=headers)
-        assert (reply.status_code, reply.json()["message"]) == (422, told)
-    listed = json.dumps(asked(secured, "jobs", "tools/list"))
-    assert "generate_report" not in listed
+    reply = httpx.post(f"{secured.url}/jobs", json={"job": "generate_report"}, headers=headers, verify=False)
+    assert (reply.status_code, reply.json()["message"]) == (422, told)
+    assert "generate_report" not in json.dumps(asked(secured, "jobs", "tools/list"))

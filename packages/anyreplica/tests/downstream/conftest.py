@@ -7,13 +7,13 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 
-import httpx
 import pytest
 
 from anyreplica.downstream import Downstream
 from anyreplica.features.downstream.hosts import Hosts
 from anyreplica.features.downstream.settings import DownstreamSettings
 from conftest import ROOT, free_port, until
+from tests.calls import get
 
 
 class Misbehaving:
@@ -55,13 +55,9 @@ class Misbehaving:
         self.process.send_signal(signal.SIGSTOP)
 
     def seen(self, path: str) -> int:
-        """Return the number of requests for a path.
-
-        The path "at once" gives the maximum number of requests at the same time.
-        """
-        with httpx.Client(verify=False) as client:
-            count: int = client.get(self.url("/seen")).json().get(path, 0)
-            return count
+        """Return the number of requests for a path, or for "at once" the maximum number at the same time."""
+        count: int = get(self.url("/seen")).json().get(path, 0)
+        return count
 
 
 @pytest.fixture(scope="session")
@@ -74,8 +70,7 @@ def _hosts() -> Iterator[list[Misbehaving]]:
 
 def _fresh(host: Misbehaving) -> Misbehaving:
     host.start()
-    with httpx.Client(verify=False) as client:
-        client.get(host.url("/forget"))
+    get(host.url("/forget"))
     return host
 
 
@@ -91,26 +86,17 @@ def other(_hosts: list[Misbehaving]) -> Misbehaving:
     return _fresh(_hosts[1])
 
 
-class Client:
-    """Makes clients of APIs. `hosts` has the hosts of the last client."""
-
-    def __init__(self) -> None:
-        self.hosts = Hosts(DownstreamSettings.model_construct())
-
-    @asynccontextmanager
-    async def opened(self, **settings: float) -> AsyncIterator[Downstream]:
-        """Open a new client with these settings, whose names are without `downstream_`."""
-        given = {f"downstream_{name}": value for name, value in settings.items()}
-        self.hosts = Hosts(DownstreamSettings.model_validate(given))
-        downstream = Downstream(self.hosts)
-        try:
-            yield downstream
-        finally:
-            await downstream.close()
+@asynccontextmanager
+async def opened(**settings: float) -> AsyncIterator[tuple[Downstream, Hosts]]:
+    """Open a client of APIs with these settings, whose names are without `downstream_`. Yield it and its hosts."""
+    hosts = Hosts(DownstreamSettings.model_validate({f"downstream_{name}": each for name, each in settings.items()}))
+    downstream = Downstream(hosts)
+    try:
+        yield downstream, hosts
+    finally:
+        await downstream.close()
 
 
-@pytest.fixture
-def client(monkeypatch: pytest.MonkeyPatch) -> Client:
-    """An object that makes clients of APIs."""
+@pytest.fixture(autouse=True)
+def _without_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    return Client()

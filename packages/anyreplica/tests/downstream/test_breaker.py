@@ -10,19 +10,8 @@ from anyreplica.features.downstream.hosts import Breaker, Open
 from tests.ratelimit.test_bucket import Clock
 
 
-def opened(clock: Clock) -> Breaker:
-    """Return a breaker that is open for five seconds after two failures in a row."""
-    breaker = Breaker(2, 5, clock)
-    for _ in range(2):
-        breaker.leave(breaker.enter(), False)
-    return breaker
-
-
 def test_a_breaker_opens_after_failures_in_a_row() -> None:
-    """A breaker opens after failures in a row.
-
-    A success resets the count. A call without an outcome does not change it.
-    """
+    """A breaker opens after failures in a row: a success resets their count; a call without an outcome keeps it."""
     breaker = Breaker(2, 5, Clock())
     for good in (False, True, False, None):
         breaker.leave(breaker.enter(), good)
@@ -55,27 +44,19 @@ def test_one_call_probes_the_host(good: bool, state: str) -> None:
 
 
 def test_a_probe_without_an_outcome_is_followed_by_another() -> None:
-    """If a probe ends without an outcome, another probe follows, so that the breaker never gets stuck.
-
-    A probe has no outcome if, for example, its caller went away.
-    """
+    """If a probe ends without an outcome, because its caller went away, another probe follows."""
     clock = Clock()
-    breaker = opened(clock)
+    breaker = Breaker(1, 5, clock)
+    breaker.leave(breaker.enter(), False)
     clock.now += 5
     breaker.leave(breaker.enter(), None)
     breaker.leave(breaker.enter(), True)
     assert breaker.state == "closed"
 
 
-STEPS = st.lists(st.sampled_from(["enter", "good", "bad", "gone", "wait", "long"]), max_size=60)
-
-
-@given(STEPS)
+@given(st.lists(st.sampled_from(["enter", "good", "bad", "gone", "wait", "long"]), max_size=60))
 def test_a_half_open_breaker_always_has_one_probe(steps: list[str]) -> None:
-    """A half-open breaker always has one probe in flight.
-
-    When all calls have ended, the breaker allows a call again after five seconds.
-    """
+    """A half-open breaker always has one probe in flight. Five seconds after all calls, it allows a call again."""
     clock = Clock()
     breaker = Breaker(3, 5, clock)
     turns: list[int] = []

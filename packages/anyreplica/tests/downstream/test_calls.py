@@ -3,35 +3,24 @@
 import asyncio
 import logging
 import re
-from typing import Any
 
 import pytest
 from fastmcp.exceptions import ToolError
 
 from anyreplica.components import deadline
-from anyreplica.downstream import (
-    BadStatus,
-    DownstreamError,
-    Limited,
-    TimedOut,
-    Unreachable,
-    Unusable,
-)
+from anyreplica.downstream import BadStatus, DownstreamError, Limited, TimedOut, Unreachable, Unusable
 from anyreplica.features.downstream.hosts import MOST, Hosts
 from anyreplica.features.downstream.http_client import ApiCallOptions
 from anyreplica.features.downstream.settings import DownstreamSettings
 from conftest import free_port
-from tests.downstream.conftest import Client, Misbehaving
+from tests.downstream.conftest import Misbehaving, opened
 
 pytestmark = [pytest.mark.anyio, pytest.mark.servers]
 
 
-async def test_an_answer(host: Misbehaving, client: Client) -> None:
-    """A successful call returns the reply of httpx2.
-
-    No cookie of one call goes into the next call, and the client asks for uncompressed replies.
-    """
-    async with client.opened() as downstream:
+async def test_an_answer(host: Misbehaving) -> None:
+    """A call returns the reply of httpx2, has no cookie of an earlier call, and asks for an uncompressed reply."""
+    async with opened() as (downstream, hosts):
         reply = await downstream.get(host.url("/ok"), params={"page": 2})
         assert reply.json() == {"fine": True}
         for _ in range(2):
@@ -39,7 +28,7 @@ async def test_an_answer(host: Misbehaving, client: Client) -> None:
             assert "accept-encoding: identity" in told
             assert "x-a: b" in told
             assert "cookie" not in told
-        state = client.hosts.known[host.host]
+        state = hosts.known[host.host]
         assert state.outcomes == {"ok": 3, "error": 0, "timeout": 0, "open": 0, "limited": 0}
         assert (state.breaker.state, state.running, state.waiting, state.retries) == ("closed", 0, 0, 0)
 
@@ -62,11 +51,11 @@ async def test_an_answer(host: Misbehaving, client: Client) -> None:
     ],
 )
 async def test_failed_calls(
-    host: Misbehaving, client: Client, path: str, kind: type[DownstreamError], words: str, outcome: str
+    host: Misbehaving, path: str, kind: type[DownstreamError], words: str, outcome: str
 ) -> None:
     """The error of a failed call names the host, but not the query, the password or the host's reply."""
     read, whole = (0.3, 0.5) if kind is TimedOut else (60, 60)
-    async with client.opened(read_seconds=read, timeout_seconds=whole, max_bytes=1_000_000) as downstream:
+    async with opened(read_seconds=read, timeout_seconds=whole, max_bytes=1_000_000) as (downstream, hosts):
         url = f"http://me:hunter2@{host.host}{path}?key=hunter3"
         with pytest.raises(kind) as error:
             await downstream.get(url)
@@ -75,22 +64,22 @@ async def test_failed_calls(
         assert words.replace("HOST", host.host) in told
         assert not any(secret in told for secret in ("hunter", "secret", "internal", path))
         assert str(type(error.value)("again")) == "again"  # `anyreplica.components.call_limits` does this
-        assert {name: count for name, count in client.hosts.known[host.host].outcomes.items() if count} == {outcome: 1}
+        assert {name: count for name, count in hosts.known[host.host].outcomes.items() if count} == {outcome: 1}
         assert (await downstream.get(host.url("/ok"))).status_code == 200
 
 
-async def test_unreachable_hosts(client: Client) -> None:
+async def test_unreachable_hosts() -> None:
     """A call fails as unreachable if the host refuses the connection or its name cannot be resolved."""
-    async with client.opened(retries=0) as downstream:
+    async with opened(retries=0) as (downstream, _):
         for name in (f"127.0.0.1:{free_port()}", "nobody.invalid", f"{'a' * 70}.invalid"):
             with pytest.raises(Unreachable, match=f"{name} can't be reached"):
                 await downstream.get(f"http://{name}/")
 
 
 @pytest.mark.parametrize("url", ["", "/path", "ftp://a/", "file:///etc/passwd", "http://", "http://a:b/"])
-async def test_an_invalid_url_fails(client: Client, url: str) -> None:
+async def test_an_invalid_url_fails(url: str) -> None:
     """A call with an invalid or too long URL fails."""
-    async with client.opened() as downstream:
+    async with opened() as (downstream, _):
         with pytest.raises(Unusable, match="The URL is not valid"):
             await downstream.get(url)
         with pytest.raises(Unusable, match="too long"):
@@ -119,41 +108,38 @@ async def test_an_invalid_url_fails(client: Client, url: str) -> None:
     ],
 )
 async def test_which_calls_are_retried(
-    host: Misbehaving, client: Client, method: str, path: str, idempotent: bool | None, asked: int
+    host: Misbehaving, method: str, path: str, idempotent: bool | None, asked: int
 ) -> None:
     """A call is retried only if it is safe to repeat and the error may be temporary."""
-    async with client.opened(read_seconds=0.3) as downstream:
+    async with opened(read_seconds=0.3) as (downstream, hosts):
         options: ApiCallOptions = {} if idempotent is None else {"idempotent": idempotent}
         with pytest.raises(DownstreamError):
             await downstream.request(method, host.url(path), **options)
     assert host.seen(path) == asked
-    assert client.hosts.known[host.host].retries == asked - 1
+    assert hosts.known[host.host].retries == asked - 1
 
 
-async def test_a_retry_that_helps(host: Misbehaving, client: Client) -> None:
+async def test_a_retry_that_helps(host: Misbehaving) -> None:
     """A caller does not notice a retry that succeeds."""
-    async with client.opened() as downstream:
+    async with opened() as (downstream, hosts):
         assert (await downstream.get(host.url("/flaky/2/x"))).status_code == 200
     assert host.seen("/flaky/2/x") == 3
-    assert client.hosts.known[host.host].outcomes["ok"] == 1
+    assert hosts.known[host.host].outcomes["ok"] == 1
 
 
-async def test_retries_have_a_budget(host: Misbehaving, client: Client) -> None:
+async def test_retries_have_a_budget(host: Misbehaving) -> None:
     """Retries have a budget: when every call fails, most calls are tried once."""
-    async with client.opened(breaker_failures=1000, concurrency=50) as downstream:
+    async with opened(breaker_failures=1000, concurrency=50) as (downstream, hosts):
         calls = [downstream.get(host.url("/status/503")) for _ in range(100)]
         assert all(isinstance(error, BadStatus) for error in await asyncio.gather(*calls, return_exceptions=True))
-    retries = client.hosts.known[host.host].retries
+    retries = hosts.known[host.host].retries
     assert 10 <= retries <= 60
     assert host.seen("/status/503") == 100 + retries
 
 
-async def test_the_deadline_of_the_call_is_kept(host: Misbehaving, client: Client) -> None:
-    """All tries and pauses of a call together keep its deadline, even if a host sends byte by byte.
-
-    After the deadline, no call begins.
-    """
-    async with client.opened() as downstream:
+async def test_the_deadline_of_the_call_is_kept(host: Misbehaving) -> None:
+    """All tries and pauses together keep a deadline, also if a host sends byte by byte. Then no call begins."""
+    async with opened() as (downstream, _):
 
         async def within(seconds: float, path: str) -> str:
             deadline.until(seconds)
@@ -177,17 +163,13 @@ async def test_the_deadline_of_the_call_is_kept(host: Misbehaving, client: Clien
     assert host.seen("/ok") == 0
 
 
-async def test_concurrent_calls_to_a_host_are_limited(host: Misbehaving, other: Misbehaving, client: Client) -> None:
-    """Beyond the limit of concurrent calls to a host, the same number of calls may wait.
-
-    A further call is refused at once. Calls to another host continue.
-    """
-    async with client.opened(concurrency=3, timeout_seconds=2, read_seconds=60) as downstream:
+async def test_concurrent_calls_to_a_host_are_limited(host: Misbehaving, other: Misbehaving) -> None:
+    """As many calls to a host as may run may wait. A further call is refused at once; those to another host go on."""
+    async with opened(concurrency=3, timeout_seconds=2, read_seconds=60) as (downstream, hosts):
         calls = [asyncio.create_task(downstream.get(host.url("/silent"))) for _ in range(7)]
-        refused = [task for task in calls if await _ends(task)]
-        assert len(refused) == 1
-        assert isinstance(refused[0].exception(), Limited)
-        state = client.hosts.known[host.host]
+        refused, _ = await asyncio.wait(calls, timeout=0.3)
+        assert [type(task.exception()) for task in refused] == [Limited]
+        state = hosts.known[host.host]
         assert (state.running, state.waiting, state.outcomes["limited"]) == (3, 3, 1)
         for _ in range(50):
             assert (await downstream.get(other.url("/ok"))).status_code == 200
@@ -198,21 +180,16 @@ async def test_concurrent_calls_to_a_host_are_limited(host: Misbehaving, other: 
     assert host.seen("at once") == 3
 
 
-async def _ends(task: asyncio.Task[Any]) -> bool:
-    done, _ = await asyncio.wait({task}, timeout=0.05)
-    return bool(done)
-
-
-async def test_cancelled_calls_leave_nothing(host: Misbehaving, client: Client) -> None:
+async def test_cancelled_calls_leave_nothing(host: Misbehaving) -> None:
     """Cancelled calls take no slot, do not count against the host, and lose no connection."""
-    async with client.opened(concurrency=3, breaker_failures=1) as downstream:
+    async with opened(concurrency=3, breaker_failures=1) as (downstream, hosts):
         for _ in range(10):
             tasks = [asyncio.create_task(downstream.get(host.url("/silent"))) for _ in range(6)]
             await asyncio.sleep(0.01)
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-        state = client.hosts.known[host.host]
+        state = hosts.known[host.host]
         assert (state.breaker.state, state.running, state.waiting) == ("closed", 0, 0)
         assert (await downstream.get(host.url("/ok"))).status_code == 200
 
@@ -239,12 +216,10 @@ def test_settings_of_hosts() -> None:
     assert hosts.of("a").places == 7
 
 
-async def test_the_log_reports_only_changes_of_state(
-    host: Misbehaving, client: Client, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_the_log_reports_only_changes_of_state(host: Misbehaving, caplog: pytest.LogCaptureFixture) -> None:
     """The log reports changes of a host's state, but not each call, and no URL."""
     caplog.set_level(logging.INFO, "anyreplica")
-    async with client.opened(breaker_failures=2) as downstream:
+    async with opened(breaker_failures=2) as (downstream, _):
         for _ in range(5):
             with pytest.raises(DownstreamError):
                 await downstream.get(host.url("/status/500?key=hunter2"))

@@ -1,12 +1,13 @@
 """A server that requires signatures."""
 
 import contextlib
-import json
 import threading
 from collections.abc import Iterator
 
 import httpx
 import uvicorn
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from anyreplica.auth.authentication import BadSignature
@@ -29,31 +30,21 @@ class Asking:
         self.bodies: list[bytes] = []
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        body = b""
-        more = True
-        while more:
-            message = await receive()
-            body += message.get("body", b"")
-            more = message.get("more_body", False)
-        try:
-            answer, status = {"signed_by": await self._signatures.check(scope, body)}, 200
-        except BadSignature as error:
-            answer, status = {"refused": str(error)}, 401
+        body = await Request(scope, receive).body()
         self.bodies.append(body)
-        if self._forward_to and status == 200:
-            await self._forward(scope, body, send)
-            return
-        await send({"type": "http.response.start", "status": status, "headers": []})
-        await send({"type": "http.response.body", "body": json.dumps(answer).encode()})
+        try:
+            signer = await self._signatures.check(scope, body)
+            reply = await self._forward(scope, body) if self._forward_to else JSONResponse({"signed_by": signer})
+        except BadSignature as error:
+            reply = JSONResponse({"refused": str(error)}, 401)
+        await reply(scope, receive, send)
 
-    async def _forward(self, scope: Scope, body: bytes, send: Send) -> None:
+    async def _forward(self, scope: Scope, body: bytes) -> Response:
         url = self._forward_to + scope["raw_path"].decode()
         async with httpx.AsyncClient(verify=False, timeout=60) as client:
             reply = await client.request(scope["method"], url, headers=scope["headers"], content=body)
-        kept = ("content-type", "x-served-by")
-        headers = [(name.encode(), reply.headers[name].encode()) for name in kept if name in reply.headers]
-        await send({"type": "http.response.start", "status": reply.status_code, "headers": headers})
-        await send({"type": "http.response.body", "body": reply.content})
+        headers = {name: reply.headers[name] for name in ("content-type", "x-served-by") if name in reply.headers}
+        return Response(reply.content, reply.status_code, headers)
 
 
 @contextlib.contextmanager

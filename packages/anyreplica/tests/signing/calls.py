@@ -2,7 +2,7 @@
 
 import asyncio
 import base64
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,17 +26,6 @@ PARAMETERS = f'created={NOW};keyid="ci";nonce="{NONCE}"'
 def key_of(key_id: str) -> Ed25519PublicKey | None:
     """Return one of the server's keys, or None."""
     return KEYS.get(key_id)
-
-
-class Clock:
-    """A clock that a test sets."""
-
-    def __init__(self, now: float = NOW) -> None:
-        self.now = now
-
-    def __call__(self) -> float:
-        """Return the seconds since 1970."""
-        return self.now
 
 
 @dataclass(frozen=True)
@@ -96,15 +85,20 @@ class Call:
         A component is a pair: its name, as the signature writes it, and its value.
         """
         names = " ".join(name for name, _ in components)
-        lines = [*(f"{name}: {value}" for name, value in components)]
-        text = "\n".join([*lines, f'"@signature-params": ({names});{parameters}'])
-        signature = base64.b64encode(key.sign(text.encode())).decode()
+        signature = base64.b64encode(key.sign(signed_text(components, parameters))).decode()
         return self.plus(signature_input=f"{label}=({names});{parameters}", signature=f"{label}=:{signature}:")
 
 
-def signatures(*, nonces: Nonces | None = None, clock: Clock | None = None, **bounds: Any) -> Signatures:
+def signed_text(components: Sequence[tuple[str, str]], parameters: str = PARAMETERS) -> bytes:
+    """Return the text that a signature over components signs (RFC 9421, section 2.5)."""
+    names = " ".join(name for name, _ in components)
+    lines = [f"{name}: {value}" for name, value in components]
+    return "\n".join([*lines, f'"@signature-params": ({names});{parameters}']).encode()
+
+
+def signatures(*, nonces: Nonces | None = None, clock: Callable[[], float] = lambda: NOW, **bounds: Any) -> Signatures:
     """Return a checker of signatures; it has its own nonces unless it gets those of another replica."""
-    return Signatures(key_of, nonces or Nonces(None, "test", 100), clock=clock or Clock(), **bounds)
+    return Signatures(key_of, nonces or Nonces(None, "test", 100), clock=clock, **bounds)
 
 
 def check(call: Call, checking: Signatures | None = None) -> str:
@@ -139,6 +133,8 @@ METHOD = ('"@method"', "POST")
 PATH = ('"@path"', "/mcp")
 CALL = Call()
 DIGEST = ('"content-digest"', signed_headers("POST", CALL.url, CALL.body, "ci", KEY)["Content-Digest"])
+USUAL = [METHOD, PATH, DIGEST]
+"""The components that a signature over a request without a query must cover."""
 DIGESTED = CALL.plus(content_digest=DIGEST[1])
 WRONG = "The signature does not match: another key signed the request, or the request changed after signing."
 

@@ -7,12 +7,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import (
-    BestAvailableEncryption,
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-)
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, NoEncryption, PrivateFormat
 
 from anyreplica.signing.keypair import new_pair, private_key, public_key, public_text
 
@@ -35,27 +30,20 @@ def test_openssl_reads_our_pairs(tmp_path: Path) -> None:
     assert done.stdout.strip() == public
 
 
-def text_of(raw: bytes) -> str:
-    """Return bytes in the form of a public key."""
-    return f"ed25519:{base64.b64encode(raw).decode()}"
-
-
-PUBLIC = text_of(bytes(32))
+RAW = base64.b64encode(bytes(32)).decode()
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        *("", "é", "ed25519:", "ed25519:!", *(text_of(b"x" * size) for size in (0, 31, 33, 64))),
-        *(PUBLIC.replace("ed25519:", kind) for kind in ("", "rsa:", "ed25519: ")),
-        PUBLIC.replace("=", "=\n"),
+        *("", "é", "ed25519:!", RAW, f"rsa:{RAW}", f"ed25519: {RAW}", f"ed25519:{RAW}".replace("=", "=\n")),
+        *(f"ed25519:{base64.b64encode(b'x' * size).decode()}" for size in (0, 31, 33, 64)),
     ],
 )
 def test_an_invalid_public_key_is_refused(text: str) -> None:
     """An invalid public key is refused with one sentence. A public key has only one valid form."""
-    with pytest.raises(
-        ValueError, match=r"^The public key is not valid; write it as ed25519: and the base64 of its 32 bytes\.$"
-    ):
+    said = r"^The public key is not valid; write it as ed25519: and the base64 of its 32 bytes\.$"
+    with pytest.raises(ValueError, match=said):
         public_key(text)
 
 
@@ -65,8 +53,7 @@ def test_an_invalid_private_key_is_refused() -> None:
     secret = BestAvailableEncryption(b"hunter2")
     locked = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, secret)
     pem, public = new_pair()
+    said = r"^The private key is not valid; use an Ed25519 key in PEM format without a password\.$"
     for data in (b"", b"\xff\x00", curve, locked, public.encode(), pem.encode()[:60]):
-        with pytest.raises(
-            ValueError, match=r"^The private key is not valid; use an Ed25519 key in PEM format without a password\.$"
-        ):
+        with pytest.raises(ValueError, match=said):
             private_key(data)

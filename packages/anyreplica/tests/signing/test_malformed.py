@@ -25,10 +25,7 @@ def test_headers_of_any_text(name: str) -> None:
 
 
 def test_a_valid_signature_of_invalid_components() -> None:
-    """A request with a valid signature of invalid components or parameters is accepted or refused.
-
-    The owner of a key can sign any components.
-    """
+    """The owner of a key can sign any components and parameters; such a request is accepted or refused."""
     for text in VECTORS:
         for component in (text, f'"{text}"', f'"@path";{text}', f'"host";{text}'):
             outcome(Call().signed_over([(component, "/mcp")]))
@@ -40,10 +37,7 @@ def test_a_valid_signature_of_invalid_components() -> None:
 
 
 def test_first_lines_of_any_text() -> None:
-    """A request with any text in method, path and query is accepted or refused.
-
-    Some servers let these texts through.
-    """
+    """A request with any text in method, path and query is accepted or refused; some servers let these through."""
     for text in (*VECTORS, "?", "#", "//", "http://[::1", "%zz", "a b", "\r\nX: y", "é\xff"):
         for line in ({"method": text}, {"path": text}, {"path": f"/{text}"}, {"query": text}):
             outcome(replace(SIGNED, **line))  # type: ignore[arg-type]

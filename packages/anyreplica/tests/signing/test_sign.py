@@ -59,23 +59,25 @@ def test_each_request_has_another_signature() -> None:
     assert len(set(made)) == 100
 
 
-@pytest.mark.parametrize("key_id", ["", 'a"b', "a\\b", "a\r\nX: y", "é"])
-def test_an_invalid_key_id_is_refused(key_id: str) -> None:
-    """An invalid key id is refused; otherwise it could add headers."""
-    with pytest.raises(ValueError, match=r"^The key id must be printable ASCII"):
-        signed_headers("POST", "http://h/", b"", key_id, KEY)
-
-
-@pytest.mark.parametrize("url", ["http://h/é", "http://h/a\nb", "http://h/?a\r\nX: y"])
-def test_an_ambiguous_url_is_refused(url: str) -> None:
-    """A URL that would be sent in another form is refused."""
-    with pytest.raises(ValueError, match="must be percent-encoded"):
-        signed_headers("POST", url, b"", "ci", KEY)
+@pytest.mark.parametrize(
+    ("url", "key_id", "said"),
+    [
+        *(
+            ("http://h/", key_id, "^The key id must be printable ASCII")
+            for key_id in ("", 'a"b', "a\\b", "a\r\nX: y", "é")
+        ),
+        *((f"http://h/{end}", "ci", "must be percent-encoded") for end in ("é", "a\nb", "?a\r\nX: y")),
+    ],
+)
+def test_an_invalid_key_id_or_url_is_refused(url: str, key_id: str, said: str) -> None:
+    """A key id that could add headers is refused, and so is a URL that would be sent in another form."""
+    with pytest.raises(ValueError, match=said):
+        signed_headers("POST", url, b"", key_id, KEY)
 
 
 @pytest.mark.parametrize("library", [httpx, httpx2])
 def test_clients_of_both_libraries(library: Any) -> None:
-    """Clients of both HTTP libraries sign each request with a new nonce."""
+    """Clients of both HTTP libraries sign each request with a new nonce, and send no body that they can't sign."""
     with serving(Asking()) as url, library.Client(auth=Signed("ci", KEY), base_url=url, verify=False) as client:
         answers = [
             client.get("/é x?ü=1&y=%2F"),
@@ -90,16 +92,8 @@ def test_clients_of_both_libraries(library: Any) -> None:
         assert "does not match" in refused.json()["refused"]
         replayed = client.send(answers[1].request, auth=None)
         assert "nonce was used before" in replayed.json()["refused"]
-
-
-def test_a_streamed_body_causes_an_error() -> None:
-    """A body that is not available as a whole causes an error instead of an unsigned request."""
-    with (
-        serving(Asking()) as url,
-        httpx2.Client(auth=Signed("ci", KEY), verify=False) as client,
-        pytest.raises(httpx2.RequestNotRead),
-    ):
-        client.post(url, content=iter([b"a", b"b"]))
+        with pytest.raises(library.RequestNotRead):
+            client.post("/mcp", content=iter([b"a", b"b"]))
 
 
 def test_the_official_client(start_server: StartServer) -> None:

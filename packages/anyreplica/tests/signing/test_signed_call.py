@@ -15,21 +15,17 @@ from tests.signing.calls import KEY
 
 pytestmark = pytest.mark.servers
 
-
 SCRIPT = str(ROOT / "deploy" / "signed-call.sh")
 MESSAGE = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
 
 
-@pytest.fixture(scope="module")
-def asking() -> Asking:
-    """A server that requires signatures."""
-    return Asking()
+ASKING = Asking()
 
 
 @pytest.fixture(scope="module")
-def url(asking: Asking) -> Iterator[str]:
-    """The URL of this server."""
-    with serving(asking) as found:
+def url() -> Iterator[str]:
+    """The URL of a server that requires signatures."""
+    with serving(ASKING) as found:
         yield found
 
 
@@ -41,10 +37,9 @@ def pem(tmp_path: Path) -> str:
     return str(file)
 
 
-def run(*arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[str]:
+def run(*arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
     """Run the script."""
-    done = subprocess.run([SCRIPT, *arguments], input=given, capture_output=True, check=False, timeout=60)
-    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+    return subprocess.run([SCRIPT, *arguments], input=given, capture_output=True, text=True, check=False, timeout=60)
 
 
 @pytest.mark.parametrize(
@@ -57,29 +52,23 @@ def test_any_target_is_signed(url: str, pem: str, target: str) -> None:
     if "{" in target or "[" in target:  # these characters must be percent-encoded, as the server says
         assert (done.returncode, "Invalid URL" in done.stdout) == (22, True)
         return
-    assert (done.returncode, done.stdout, done.stderr) == (0, '{"signed_by": "ci"}', "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, '{"signed_by":"ci"}', "")
 
 
 @pytest.mark.parametrize("message", [MESSAGE, '{"a": "wörld\n\'$HOME\\n"}\n', "\n\n", "@/etc/hostname", "-"])
-def test_the_message_is_sent_byte_by_byte(url: str, asking: Asking, pem: str, message: str) -> None:
+def test_the_message_is_sent_byte_by_byte(url: str, pem: str, message: str) -> None:
     """The message is sent unchanged, from an argument or from standard input."""
-    for done in (run(f"{url}/mcp", "ci", pem, message), run(f"{url}/mcp", "ci", pem, given=message.encode())):
-        assert (done.returncode, done.stdout) == (0, '{"signed_by": "ci"}'), done.stderr
-        assert asking.bodies[-1] == message.encode()
+    for done in (run(f"{url}/mcp", "ci", pem, message), run(f"{url}/mcp", "ci", pem, given=message)):
+        assert (done.returncode, done.stdout) == (0, '{"signed_by":"ci"}'), done.stderr
+        assert ASKING.bodies[-1] == message.encode()
 
 
-def test_a_refusal_is_shown(url: str, pem: str) -> None:
-    """A refusal prints the reason and ends with curl's exit code."""
-    done = run(f"{url}/mcp", "nightly", pem, MESSAGE)
-    assert done.returncode == 22
-    assert "does not match" in done.stdout
-
-
-def test_no_server_answers(pem: str) -> None:
-    """If no server answers, curl prints the error."""
-    done = run(f"http://127.0.0.1:{free_port()}/mcp", "ci", pem, MESSAGE)
-    assert done.returncode == 7
-    assert "curl: (7)" in done.stderr
+def test_a_failure_is_shown(url: str, pem: str) -> None:
+    """The script ends with curl's exit code, after the server's reason or, if no server answers, curl's error."""
+    refused = run(f"{url}/mcp", "nightly", pem, MESSAGE)
+    assert (refused.returncode, "does not match" in refused.stdout) == (22, True)
+    unanswered = run(f"http://127.0.0.1:{free_port()}/mcp", "ci", pem, MESSAGE)
+    assert (unanswered.returncode, "curl: (7)" in unanswered.stderr) == (7, True)
 
 
 def test_wrong_arguments(url: str, pem: str, tmp_path: Path) -> None:
@@ -96,15 +85,9 @@ def test_wrong_arguments(url: str, pem: str, tmp_path: Path) -> None:
         (("http:///mcp", "ci", pem, MESSAGE), "is not a URL like"),
         ((f"{url}/é", "ci", pem, MESSAGE), "must be percent-encoded"),
         ((f"{url}/a b", "ci", pem, MESSAGE), "must be percent-encoded"),
-        ((url, "", pem, MESSAGE), "a key id needs printable ASCII"),
-        ((url, 'c"i', pem, MESSAGE), "a key id needs printable ASCII"),
-        ((url, "c\\i", pem, MESSAGE), "a key id needs printable ASCII"),
-        ((url, "c\ni", pem, MESSAGE), "a key id needs printable ASCII"),
-        ((url, "é", pem, MESSAGE), "a key id needs printable ASCII"),
+        *(((url, key, pem, MESSAGE), "a key id needs printable ASCII") for key in ("", 'c"i', "c\\i", "c\ni", "é")),
         ((url, "ci", "/nowhere.pem", MESSAGE), "can't read the file '/nowhere.pem'"),
-        ((url, "ci", SCRIPT, MESSAGE), "is not an Ed25519 private key"),
-        ((url, "ci", str(rsa), MESSAGE), "is not an Ed25519 private key"),
-        ((url, "ci", str(locked), MESSAGE), "is not an Ed25519 private key"),
+        *(((url, "ci", str(file), MESSAGE), "is not an Ed25519 private key") for file in (SCRIPT, rsa, locked)),
     ):
         done = run(*arguments)
         assert (done.returncode, done.stdout) == (2, ""), arguments
@@ -119,9 +102,8 @@ def test_help_makes_a_pair(tmp_path: Path) -> None:
     assert done.returncode == 0
     commands = re.findall(r"^  ((?:openssl|echo) .*)$", done.stdout, re.MULTILINE)
     assert len(commands) == 2
-    made = subprocess.run(
-        ["bash", "-ec", "\n".join(commands)], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
+    script = ["bash", "-ec", "\n".join(commands)]
+    made = subprocess.run(script, cwd=tmp_path, capture_output=True, text=True, check=True)
     key = private_key((tmp_path / "KEY.pem").read_bytes())
     assert public_key(made.stdout.strip()) == key.public_key()
 

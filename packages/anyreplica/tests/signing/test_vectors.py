@@ -37,10 +37,7 @@ MESSAGE = Call(
 
 
 def verified(call: Call) -> list[Any]:
-    """Return the results of verifying the signature without the other checks of `Signatures`.
-
-    `Signatures` also requires a nonce, which the example does not have.
-    """
+    """Return the results of verifying the signature without the other checks of `Signatures`, such as the nonce."""
 
     def check(_: object, parameters: Mapping[str, Any]) -> None:
         assert parameters == {"created": 1_618_884_473, "keyid": KEY_ID}
@@ -49,10 +46,11 @@ def verified(call: Call) -> list[Any]:
     return verifier.verify(Received(call.scope), max_age=None)
 
 
-def test_the_example_is_valid() -> None:
-    """The example is valid. The test reads the request from an ASGI scope and the public key from its text."""
+def test_the_example_is_valid_but_can_be_repeated() -> None:
+    """The signature of the example is valid. The server refuses it only because it has no nonce."""
     (result,) = verified(MESSAGE)
     assert result.covered_components['"@path"'] == "/foo"
+    assert refusal(MESSAGE) == "The signature must have the parameter nonce."
 
 
 def test_the_private_key_makes_it() -> None:
@@ -75,8 +73,3 @@ def test_a_change_makes_it_wrong(changed: Call) -> None:
     """A change of any covered part makes the signature invalid."""
     with pytest.raises(InvalidSignature):
         verified(changed)
-
-
-def test_the_server_refuses_the_example_without_a_nonce() -> None:
-    """The server refuses the example, because it has no nonce and could be repeated."""
-    assert refusal(MESSAGE) == "The signature must have the parameter nonce."

@@ -12,12 +12,17 @@ _INPUT = re.compile(r"<input[^>]*>")
 _REDIRECTS = range(300, 400)
 
 
+def from_address(address: str) -> httpx.Client:
+    """Return an HTTP client that has this address."""
+    return httpx.Client(transport=httpx.HTTPTransport(verify=False, local_address=address), timeout=60)
+
+
 class Browser:
     """A browser with its cookies. `user` is the name that the user types at the identity provider."""
 
-    def __init__(self, user: str = "ada") -> None:
+    def __init__(self, user: str = "ada", address: str = "127.0.0.1") -> None:
         self.user = user
-        self.http = httpx.Client(verify=False, timeout=60)
+        self.http = from_address(address)
         self.visited: list[httpx.Response] = []
         """The replies, in their order."""
 

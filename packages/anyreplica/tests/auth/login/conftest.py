@@ -1,6 +1,7 @@
 """Fixtures of the tests of the login."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,13 @@ from tests.auth.login.fleets import LoginFleet, logins
 def login_fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LoginFleet]:
     """Three replicas with a login, for tests that neither kill a replica nor change the settings."""
     with logins(tmp_path_factory.mktemp("logins")) as fleet:
+        yield fleet
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Iterator[LoginFleet]:
+    """Three replicas with a login, for a test that kills or restarts replicas or their Redis."""
+    with logins(tmp_path) as fleet:
         yield fleet
 
 

@@ -2,12 +2,16 @@
 
 Its variables are `IDP` (URL of the identity provider), `DOCUMENTS` (URL of the documents of CIMD clients), `JWKS` (keys
 of the issuer of identity assertions) and `UPSTREAM` (URL of the server of `upstream.py`). `AUTH` chooses another
-provider. Those of `AT_THE_IDP` use the identity provider, and the others use the issuer.
+provider. Those of `AT_THE_IDP` use the identity provider, and the others use the issuer. With `LOOKUPS`, names under
+`slow.example` resolve slowly, and each of these lookups adds a line to this file.
 """
 
 import os
+import socket
 import sys
+import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -86,12 +90,11 @@ def _exact(url: str) -> AnyHttpUrl:
     return kept
 
 
-def _proxy(url: str, verifier: TokenVerifier) -> OAuthProxy:
-    idp = os.environ["IDP"]
+def _proxy(url: str, verifier: TokenVerifier, authorize: str, token: str, revoke: str | None = None) -> OAuthProxy:
     return OAuthProxy(
-        upstream_authorization_endpoint=f"{idp}/auth",
-        upstream_token_endpoint=f"{idp}/token",
-        upstream_revocation_endpoint=f"{idp}/token/revocation",
+        upstream_authorization_endpoint=authorize,
+        upstream_token_endpoint=token,
+        upstream_revocation_endpoint=revoke,
         upstream_client_id=CLIENT,
         upstream_client_secret=SECRET,
         token_verifier=verifier,
@@ -100,10 +103,14 @@ def _proxy(url: str, verifier: TokenVerifier) -> OAuthProxy:
     )
 
 
+def _endpoints() -> list[str]:
+    return [f"{os.environ['IDP']}/{path}" for path in ("auth", "token", "token/revocation")]
+
+
 AT_THE_IDP: dict[str, Callable[[str], AuthProvider]] = {
     "oidc": _oidc,
-    "oauth": lambda url: _proxy(url, _keys(url)),
-    "oauth-introspection": lambda url: _proxy(url, _introspection()),
+    "oauth": lambda url: _proxy(url, _keys(url), *_endpoints()),
+    "oauth-introspection": lambda url: _proxy(url, _introspection(), *_endpoints()),
     "remote-idp": lambda url: RemoteAuthProvider(_keys(url), [_exact(os.environ["IDP"])], url),
     "verifier-idp": _keys,
 }
@@ -116,18 +123,28 @@ def provider(kind: str, url: str) -> AuthProvider:
     if kind == "memory":
         return InMemoryOAuthProvider(base_url=url)
     if kind == "proxy":
-        return OAuthProxy(
-            upstream_authorization_endpoint=f"{os.environ.get('UPSTREAM', 'http://127.0.0.1:9')}/authorize",
-            upstream_token_endpoint=f"{os.environ.get('UPSTREAM', 'http://127.0.0.1:9')}/token",
-            upstream_client_id=CLIENT,
-            upstream_client_secret=SECRET,
-            token_verifier=_verifier(),
-            base_url=url,
-            valid_scopes=["mcp", "reports:read"],
-        )
+        upstream = os.environ.get("UPSTREAM", "http://127.0.0.1:9")
+        return _proxy(url, _verifier(), f"{upstream}/authorize", f"{upstream}/token")
     if kind == "remote":
         return RemoteAuthProvider(_verifier(), [AnyHttpUrl(NAME)], url)
     return _verifier()
+
+
+_resolve = socket.getaddrinfo
+
+
+def _slowly(host: Any, *arguments: Any, **named: Any) -> Any:
+    if isinstance(host, str) and host.endswith("slow.example"):
+        with Path(os.environ["LOOKUPS"]).open("a") as lookups:
+            lookups.write(f"{host}\n")
+        time.sleep(40)  # longer than the test
+        raise socket.gaierror(socket.EAI_AGAIN, "no answer")
+    return _resolve(host, *arguments, **named)
+
+
+def large() -> str:
+    """Return a text that is compressed in a thread."""
+    return "large " * 50_000
 
 
 def whoami() -> str:
@@ -140,11 +157,15 @@ def whoami() -> str:
 def create_app() -> App:
     """Create the app of one replica."""
     settings = Settings.load()
-    cimd.ssrf_safe_fetch_response = _fetch  # type: ignore[attr-defined]  # FastMCP refuses loopback addresses
+    if "LOOKUPS" in os.environ:
+        socket.getaddrinfo = _slowly
+    else:
+        cimd.ssrf_safe_fetch_response = _fetch  # type: ignore[attr-defined]  # FastMCP refuses loopback addresses
     kind = os.environ.get("AUTH", "oidc")
     auth = None if kind == "settings" else provider(kind, settings.public_url)
     mcp = FastMCP(settings.mcp_name, auth=auth)
     mcp.tool(whoami)
+    mcp.tool(large)
     return create(mcp, settings)
 
 

@@ -14,17 +14,20 @@ import pytest
 from anyreplica.features.login import documents
 from anyreplica.features.login.documents import FETCHES_OF_ADDRESS, ClientDocuments, DocumentUnavailable
 from anyreplica.features.login.limits import LoginRequest, answering
+from anyreplica.http.compression import compressed
 from conftest import until
-from tests.auth.login.replica import from_address, log_in, served
+from tests.auth.login.browser import from_address
+from tests.auth.login.replica import GOOD, log_in, served
 from tests.calls import HEADERS, request
 
 
 @pytest.mark.servers
 def test_slow_names_stop_neither_logins_nor_compressed_replies(tmp_path: Path) -> None:
     """110 ids of clients whose names resolve slowly get errors; another client logs in and gets a large reply."""
-    (tmp_path / "lookups").touch()
+    lookups = tmp_path / "lookups"
+    lookups.touch()
     replies: list[httpx.Response] = []
-    with served(tmp_path, "tests.auth.login.slow_names", LOOKUPS=str(tmp_path / "lookups")) as server:
+    with served(tmp_path, LOOKUPS=str(lookups)) as server:
 
         def ask(number: int) -> None:
             query = {"client_id": f"https://name-{number}.slow.example/client.json", "response_type": "code"}
@@ -34,11 +37,10 @@ def test_slow_names_stop_neither_logins_nor_compressed_replies(tmp_path: Path) -
         threads = [threading.Thread(target=ask, args=(number,), daemon=True) for number in range(110)]
         for thread in threads:
             thread.start()
-        lookups = tmp_path / "lookups"
         until(lambda: len(lookups.read_text().splitlines()) >= FETCHES_OF_ADDRESS, "slow names are being resolved")
         until(lambda: len(replies) >= 5, "the replica refuses some of the slow ids")
         token = log_in(server.url)
-        with from_address() as http:
+        with from_address(GOOD) as http:
             headers = {**HEADERS, "Authorization": f"Bearer {token}", "Accept-Encoding": "gzip"}
             asked = request("tools/call", {"name": "large", "arguments": {}})
             reply = http.post(f"{server.url}/mcp", json=asked, headers=headers)
@@ -53,7 +55,8 @@ def test_slow_names_stop_neither_logins_nor_compressed_replies(tmp_path: Path) -
     assert all("retry-after" in each.headers for each in replies)
 
 
-def test_a_lookup_keeps_its_place_until_its_thread_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.anyio
+async def test_a_lookup_keeps_its_place_until_its_thread_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """A fetch ends after its time limit, but its lookup still counts for its address. Another address has places."""
     answer = threading.Event()
 
@@ -76,21 +79,20 @@ def test_a_lookup_keeps_its_place_until_its_thread_ends(monkeypatch: pytest.Monk
                 assert asked.refusal is not None
                 return asked.refusal
 
-    async def scenario() -> None:
-        slow = await asyncio.gather(*(fetch("bad", "slow") for _ in range(FETCHES_OF_ADDRESS)))
-        assert {each.status for each in slow} == {503}
-        refused = await fetch("bad", "quick")
-        assert "name lookups for documents in progress, the limit of one address" in refused.message
-        assert (await fetch("good", "quick"))[0][4] == ("192.0.2.1", 443)
-        answer.set()
+    slow = await asyncio.gather(*(fetch("bad", "slow") for _ in range(FETCHES_OF_ADDRESS)))
+    assert {each.status for each in slow} == {503}
+    refused = await fetch("bad", "quick")
+    assert "name lookups for documents in progress, the limit of one address" in refused.message
+    assert (await fetch("good", "quick"))[0][4] == ("192.0.2.1", 443)
+    answer.set()
+    async with asyncio.timeout(20):
         while limits._lookups._places.shares.used:  # noqa: ASYNC110  # a thread of the lookup ends
             await asyncio.sleep(0.01)
-        assert (await fetch("bad", "quick"))[0][4] == ("192.0.2.1", 443)
-
-    asyncio.run(asyncio.wait_for(scenario(), 20))
+    assert (await fetch("bad", "quick"))[0][4] == ("192.0.2.1", 443)
 
 
-def test_all_addresses_together_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.anyio
+async def test_all_addresses_together_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many addresses together never wait for more lookups than there are threads."""
     answer = threading.Event()
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_: answer.wait(30) and [])
@@ -104,30 +106,21 @@ def test_all_addresses_together_have_a_limit(monkeypatch: pytest.MonkeyPatch) ->
                 return str(error)
         return ""
 
-    async def scenario() -> None:
-        asked = [asyncio.create_task(look_up(str(number))) for number in range(documents.MOST_FETCHES)]
-        await asyncio.sleep(0)
-        assert "16 name lookups for documents of clients" in await look_up("one more")
-        answer.set()
-        assert await asyncio.gather(*asked) == [""] * documents.MOST_FETCHES
-
-    asyncio.run(asyncio.wait_for(scenario(), 20))
+    asked = [asyncio.create_task(look_up(str(number))) for number in range(documents.MOST_FETCHES)]
+    await asyncio.sleep(0)
+    assert "16 name lookups for documents of clients" in await look_up("one more")
+    answer.set()
+    assert await asyncio.gather(*asked) == [""] * documents.MOST_FETCHES
 
 
-def test_compression_waits_for_no_other_thread() -> None:
+@pytest.mark.anyio
+async def test_compression_waits_for_no_other_thread() -> None:
     """A reply is compressed while all of asyncio's own threads are busy."""
-    from anyreplica.http.compression import compressed
-
-    end = threading.Event()
-
-    async def scenario() -> bytes:
-        loop = asyncio.get_running_loop()
-        loop.set_default_executor(ThreadPoolExecutor(1))
-        busy = loop.run_in_executor(None, end.wait, 30)
-        try:
-            return await asyncio.wait_for(compressed(b"x" * 100_000), 10)
-        finally:
-            end.set()
-            await busy
-
-    assert asyncio.run(scenario())[:2] == b"\x1f\x8b"
+    loop, end = asyncio.get_running_loop(), threading.Event()
+    loop.set_default_executor(ThreadPoolExecutor(1))
+    busy = loop.run_in_executor(None, end.wait, 30)
+    try:
+        assert (await asyncio.wait_for(compressed(b"x" * 100_000), 10))[:2] == b"\x1f\x8b"
+    finally:
+        end.set()
+        await busy

@@ -16,7 +16,7 @@ from conftest import Server, until
 from tests.auth.login.assertions import identity_assertion
 from tests.auth.login.fleets import LoginFleet, logins
 from tests.auth.login.flow import OAuthClient, post
-from tests.calls import get, legacy, modern
+from tests.calls import get, legacy, modern, text
 
 KEY = "a-key-with-more-than-32-characters-for-a-program"
 RATE = 30
@@ -45,8 +45,7 @@ def names(reply: httpx.Response) -> set[str]:
 
 def said(reply: httpx.Response) -> str:
     """Return the text of a tool's result."""
-    text: str = reply.json()["result"]["content"][0]["text"]
-    return text
+    return text(reply.json()["result"])
 
 
 @pytest.mark.needs("node")
@@ -55,10 +54,7 @@ class TestReplicas:
     """Tests with real replicas."""
 
     def test_a_scope_decides_what_a_user_sees(self, fleet: LoginFleet) -> None:
-        """A tool that requires a scope does not exist for a user without it. Otherwise it knows its user.
-
-        This holds at every replica and in both protocols.
-        """
+        """At every replica and in both protocols, a tool knows its user, and does not exist without its scope."""
         weak = OAuthClient(fleet.url).log_in(fleet.url, "linus", scope="mcp")["access_token"]
         strong = OAuthClient(fleet.url).log_in(fleet.url, "linus")["access_token"]
         called = {"name": "read_report", "arguments": {}}
@@ -74,25 +70,19 @@ class TestReplicas:
     def test_a_key_works_beside_the_login(self, fleet: LoginFleet) -> None:
         """A program uses its key at the same server, and needs no scope of the login."""
         for url in fleet.urls:
-            assert said(legacy(url, "tools/call", {"name": "read_report", "arguments": {}}, **bearer(KEY))) == (
-                "for key:program"
-            )
+            called = {"name": "read_report", "arguments": {}}
+            assert said(legacy(url, "tools/call", called, **bearer(KEY))) == "for key:program"
 
     def test_a_user_has_one_rate_limit_at_all_replicas(self, fleet: LoginFleet) -> None:
         """All clients of a user share the limit, and another user has another limit."""
         tokens = [OAuthClient(fleet.url).log_in(fleet.url, "edsger")["access_token"] for _ in range(2)]
-        statuses = [
-            legacy(fleet.url, "ping", {}, **bearer(tokens[number % 2])).status_code for number in range(RATE + 3)
-        ]
-        assert statuses == [200] * RATE + [429] * 3
+        replies = [legacy(fleet.url, "ping", {}, **bearer(tokens[number % 2])) for number in range(RATE + 3)]
+        assert [reply.status_code for reply in replies] == [200] * RATE + [429] * 3
         other = OAuthClient(fleet.url).log_in(fleet.url, "barbara")["access_token"]
         assert legacy(fleet.url, "ping", {}, **bearer(other)).status_code == 200
 
     def test_a_job_belongs_to_its_user(self, fleet: LoginFleet) -> None:
-        """A user finds a job at every replica and with every client. Another user does not find it.
-
-        The same name at another issuer, here the issuer of an assertion, is another user.
-        """
+        """Only its user finds a job, at every replica with every client; a namesake at another issuer does not."""
         client = OAuthClient(fleet.url)
         mine, also_mine = (each.log_in(fleet.url, "alan")["access_token"] for each in (client, OAuthClient(fleet.url)))
         other = OAuthClient(fleet.url).log_in(fleet.url, "alonzo")["access_token"]
@@ -166,19 +156,12 @@ def test_a_subject_that_is_no_text_is_no_user(subject: object) -> None:
     assert IDENTITIES.caller(token(claims={"sub": subject})).name == "login-client:c"
 
 
-async def _verified(auth: MultiAuth, text: str) -> AccessToken:
-    found = await auth.verify_token(text)
-    assert found is not None
-    return found
-
-
-def test_the_users_of_two_providers_are_different() -> None:
+@pytest.mark.anyio
+async def test_the_users_of_two_providers_are_different() -> None:
     """Inside MultiAuth, the same subject of two providers is two users, also in the rate limit and the log."""
-    import asyncio
-
     one, other = (StaticTokenVerifier(tokens={name: {"client_id": "c", "sub": "ada"}}) for name in ("one", "other"))
     auth = MultiAuth(verifiers={"first": one, "second": other})
-    identities = Identities(auth, NO_RATE)
-    callers = [identities.caller(asyncio.run(_verified(auth, name))) for name in ("one", "other")]
+    verified = [await auth.verify_token(name) for name in ("one", "other")]
+    callers = [Identities(auth, NO_RATE).caller(each) for each in verified if each is not None]
     assert [caller.name for caller in callers] == ["login:ada@first", "login:ada@second"]
     assert callers[0].owner != callers[1].owner

@@ -1,6 +1,5 @@
 """A replica is killed in the middle of a login. The login goes on at the other replicas."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -9,18 +8,11 @@ import pytest
 
 from conftest import until
 from tests.auth.login.browser import Browser
-from tests.auth.login.fleets import LoginFleet, logins
+from tests.auth.login.fleets import LoginFleet
 from tests.auth.login.flow import REDIRECT, OAuthClient
 from tests.auth.login.test_flow import may_call
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("node"), pytest.mark.needs("redis")]
-
-
-@pytest.fixture
-def fleet(tmp_path: Path) -> Iterator[LoginFleet]:
-    """Three replicas, which the test may kill."""
-    with logins(tmp_path) as fleet:
-        yield fleet
 
 
 def number_of(fleet: LoginFleet, reply: httpx.Response) -> int:

@@ -36,10 +36,9 @@ def client() -> Iterator[Client]:
         yield client
 
 
-def register(client: Client, **more: Any) -> httpx.Response:
+def register(client: Client, **more: Any) -> Any:
     """Register a client."""
-    reply: Any = client.http.post("/register", json={"redirect_uris": [REDIRECT], **more})
-    return reply  # type: ignore[no-any-return]
+    return client.http.post("/register", json={"redirect_uris": [REDIRECT], **more})
 
 
 def test_registrations_have_a_rate_limit(client: Client) -> None:
@@ -64,12 +63,8 @@ def test_large_bodies_are_refused(client: Client, path: str) -> None:
 
 
 PATHS = ["/register", "/token", "/authorize", "/consent", "/revoke", "/auth/callback"]
-KINDS = [
-    "application/json",
-    "application/x-www-form-urlencoded",
-    "multipart/form-data",
-    "multipart/form-data; boundary=b",
-]
+FORM = "application/x-www-form-urlencoded"
+KINDS = ["application/json", FORM, "multipart/form-data", "multipart/form-data; boundary=b"]
 BODIES = [b"", b"{", b"[]", b"null", b"\xff\xfe", b"a=b&a=b", b'{"redirect_uris": [1]}', b"grant_type=%ff&code=%00"]
 BODIES += [b"--b\r\n", b"grant_type=authorization_code&client_id=" + b"x" * 20_000, b"&".join([b"a=b"] * 2000)]
 GRANTS = [b"authorization_code", b"refresh_token", b"urn:ietf:params:oauth:grant-type:jwt-bearer"]
@@ -88,11 +83,8 @@ def test_bad_requests_get_clear_errors(login_fleet: LoginFleet, path: str) -> No
         replies = [http.post(url, content=body, headers={"Content-Type": kind}) for kind in KINDS for body in BODIES]
         for body in BODIES:
             text = body.decode("latin-1")[:4000]
-            queries = [
-                quote(text, safe="%=&"),
-                urlencode({"state": text, "txn_id": text, "code": text, "client_id": text}),
-            ]
-            replies += [http.get(f"{url}?{query}") for query in queries]
+            fields = urlencode(dict.fromkeys(("state", "txn_id", "code", "client_id"), text))
+            replies += [http.get(f"{url}?{query}") for query in (quote(text, safe="%=&"), fields)]
         replies += [http.request(method, url) for method in ("PUT", "DELETE", "HEAD", "OPTIONS")]
     for reply in replies:
         assert reply.status_code < 500, (reply.request.method, reply.request.content, reply.text)
@@ -100,10 +92,12 @@ def test_bad_requests_get_clear_errors(login_fleet: LoginFleet, path: str) -> No
 
 
 def test_only_forms_have_a_limit_of_fields(client: Client) -> None:
-    """A form has a limited number of fields. The character between them may be in the URLs of a registration."""
-    reply = client.http.post("/token", content=b"&".join([b"a=b"] * 2000), headers={"Content-Type": KINDS[1]})
+    """A form of OAuth (RFC 6749) has a limited number of fields. Their separator may be in URLs of a registration."""
+    reply = client.http.post("/token", content=b"&".join([b"a=b"] * 2000), headers={"Content-Type": FORM})
     assert (reply.status_code, "fields" in reply.json()["error_description"]) == (413, True)
     assert register(client, client_uri=f"https://example.com/?{'a=b&' * 500}").status_code == 201
+    reply = client.http.post("/token", files={"grant_type": b"refresh_token"})
+    assert (reply.status_code, reply.json()["error"]) == (415, "invalid_request"), "a multipart form is refused"
 
 
 def test_a_registration_is_small(client: Client) -> None:
@@ -114,32 +108,21 @@ def test_a_registration_is_small(client: Client) -> None:
     assert register(client, client_name="x" * 3000).status_code == 201
 
 
-def test_a_multipart_form_is_refused(client: Client) -> None:
-    """OAuth's forms are application/x-www-form-urlencoded (RFC 6749)."""
-    reply = client.http.post("/token", files={"grant_type": b"refresh_token"})
-    assert (reply.status_code, reply.json()["error"]) == (415, "invalid_request")
-
-
-def test_addresses_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.anyio
+async def test_addresses_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """A replica without Redis counts a limited number of addresses, and each of them by itself."""
-    import asyncio
-
     monkeypatch.setattr("anyreplica.features.login.limits._MOST", 10)
-
-    async def scenario() -> None:
-        attempts = Attempts(parse("5/d"), None)
-        for number in range(10):
-            for _ in range(5):
-                await attempts.count(str(number), 1)
-        with pytest.raises(Refused):
-            await attempts.count("3", 1)
-        for number in range(5):
-            await attempts.count(f"new {number}", 1)
-        with pytest.raises(Refused):
-            await attempts.count("one more", 1)
-        assert len(attempts._counter._sums) <= 11
-
-    asyncio.run(scenario())
+    attempts = Attempts(parse("5/d"), None)
+    for number in range(10):
+        for _ in range(5):
+            await attempts.count(str(number), 1)
+    with pytest.raises(Refused):
+        await attempts.count("3", 1)
+    for number in range(5):
+        await attempts.count(f"new {number}", 1)
+    with pytest.raises(Refused):
+        await attempts.count("one more", 1)
+    assert len(attempts._counter._sums) <= 11
 
 
 @pytest.mark.servers
@@ -148,7 +131,6 @@ def test_addresses_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> No
 def test_the_replicas_share_the_limit(tmp_path: Path) -> None:
     """With Redis, the limit of an address holds for all replicas together."""
     with logins(tmp_path, LOGIN_RATE_LIMIT="60/d") as fleet:
-        assert isinstance(fleet, LoginFleet)
         with ThreadPoolExecutor(4) as pool:
             replies = list(pool.map(lambda _: OAuthClient(fleet.url).register(fleet.url), range(12)))
         assert sorted(reply.status_code for reply in replies) == [201] * 6 + [429] * 6

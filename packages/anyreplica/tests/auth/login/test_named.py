@@ -19,12 +19,12 @@ from anyreplica.features.login.named import named_provider
 from anyreplica.features.login.settings import NEEDS
 from conftest import free_port
 from tests.auth.login.browser import Browser
-from tests.auth.login.fleets import LoginFleet, logins
+from tests.auth.login.fleets import logins
 from tests.auth.login.flow import OAuthClient
 from tests.auth.login.server import CLIENT, SECRET
 from tests.auth.login.test_flow import may_call
 from tests.replicas import KEYS
-from tests.starts import start
+from tests.starts import SAMPLE, start
 
 VALUES = {
     "login_client_id": "an-application",
@@ -81,24 +81,21 @@ def test_a_missing_setting_is_named(provider: str) -> None:
     ("provider", "unused"), [("keycloak", "login_client_id"), ("github", "login_issuer"), ("google", "login_tenant")]
 )
 def test_a_setting_without_effect_is_refused(provider: str, unused: str) -> None:
-    """A setting that the provider does not use is probably a mistake."""
+    """A setting that the provider does not use, or without a named provider, is probably a mistake."""
     with pytest.raises(ValueError, match=f"{unused.upper()}: not used by LOGIN_PROVIDER={provider}; unset it"):
         Settings(**{**needed(provider), unused: VALUES[unused]})
-
-
-def test_a_setting_without_a_provider_is_refused() -> None:
-    """The provider must be named."""
-    with pytest.raises(ValueError, match="LOGIN_PROVIDER: required by LOGIN_CLIENT_ID; set it"):
-        Settings(login_client_id="x")
+    with pytest.raises(ValueError, match=f"LOGIN_PROVIDER: required by {unused.upper()}; set it"):
+        Settings(**{unused: VALUES[unused]})  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="not a URL"):
         Settings(login_issuer="login.example.com")
 
 
-def check(tmp_path: Path, **settings: str) -> tuple[int, str]:
+def check(tmp_path: Path, app: str = SAMPLE, **settings: str) -> tuple[int, str]:
     """Return the exit code and stderr of `check`."""
     settings |= {"MCP_PORT": str(free_port()), "LOG_LEVEL": "ERROR", "FASTMCP_HOME": str(tmp_path)}
-    with patch.object(fastmcp.settings, "home", tmp_path):  # FastMCP has read its home before the test
-        done = start("check", **settings)
+    # A server of the tests replaces the function of `cimd`, and FastMCP has read its home before the test.
+    with patch.object(cimd, "ssrf_safe_fetch_response"), patch.object(fastmcp.settings, "home", tmp_path):
+        done = start("check", app=app, **settings)
     return done.returncode, done.stderr
 
 
@@ -110,25 +107,16 @@ GITHUB = {name.upper(): value for name, value in needed("github").items()}
 
 
 def test_several_replicas_need_redis(tmp_path: Path) -> None:
-    """A named provider with state needs Redis for several replicas."""
+    """A named provider with state needs Redis for several replicas, but not for a single one."""
     assert check(tmp_path, MCP_REPLICAS="3", REQUEST_STATE_KEYS=KEYS, **GITHUB) == (3, NEEDS_REDIS)
-
-
-def test_one_replica_starts(tmp_path: Path) -> None:
-    """A single replica starts without Redis."""
     assert check(tmp_path, **GITHUB) == (0, "")
 
 
 def test_code_and_settings_are_not_combined(tmp_path: Path) -> None:
     """Two logins would both serve the same routes."""
-    settings = {"AUTH": "verifier", "JWKS": "https://login.example.com/keys", "MCP_COMPONENTS": "server"}
-    settings |= {"MCP_PORT": str(free_port()), "LOG_LEVEL": "ERROR", **GITHUB}
-    with patch.object(cimd, "ssrf_safe_fetch_response"):  # the server replaces this function
-        done = start("check", app="tests.auth.login.server:create_app", **settings)
-    assert (done.returncode, done.stderr) == (
-        3,
-        "LOGIN_PROVIDER=github: the server's code chooses a login already (JWTVerifier); unset it\n",
-    )
+    settings = {"AUTH": "verifier", "JWKS": "https://login.example.com/keys", "MCP_COMPONENTS": "server", **GITHUB}
+    said = "LOGIN_PROVIDER=github: the server's code chooses a login already (JWTVerifier); unset it\n"
+    assert check(tmp_path, "tests.auth.login.server:create_app", **settings) == (3, said)
 
 
 def test_an_identity_provider_that_does_not_answer_is_named(tmp_path: Path) -> None:
@@ -142,16 +130,13 @@ def test_an_identity_provider_that_does_not_answer_is_named(tmp_path: Path) -> N
 @pytest.mark.servers
 @pytest.mark.needs("node")
 @pytest.mark.needs("redis")
-def test_users_log_in_with_a_provider_of_the_settings(tmp_path: Path) -> None:
+def test_users_log_in_with_a_provider_of_the_settings(tmp_path: Path, browser: Browser) -> None:
     """LOGIN_PROVIDER=oidc works like the provider in the server's code."""
     settings = {"AUTH": "settings", "LOGIN_PROVIDER": "oidc", "LOGIN_CLIENT_ID": CLIENT, "LOGIN_CLIENT_SECRET": SECRET}
     with logins(tmp_path, 2, 300, jobs=False, LOGIN_ISSUER="IDP", LOGIN_SCOPES="mcp", **settings) as fleet:
-        assert isinstance(fleet, LoginFleet)
         client = OAuthClient(fleet.url)
         assert client.register(fleet.url, scope="mcp").status_code == 201
-        browser = Browser()
         tokens = client.exchange(fleet.urls[0], client.code(fleet.urls[1], browser, "mcp")).json()
-        browser.close()
         assert not may_call(fleet.urls[0], tokens["access_token"]), "the tool needs another scope"
         renewed = client.refresh(fleet.urls[1], tokens["refresh_token"])
         assert renewed.status_code == 200

@@ -41,13 +41,8 @@ def test_the_number_of_stores_is_known(proxy: OAuthProxy) -> None:
 def test_fetches_pass_the_limits() -> None:
     """FastMCP fetches through these methods, and resolves names with the function that the package replaces."""
     assert "await self._fetcher.fetch(client_id_url)" in inspect.getsource(cimd.CIMDClientManager.get_client)
-    assert list(inspect.signature(cimd.CIMDAssertionValidator.validate_assertion).parameters) == [
-        "self",
-        "assertion",
-        "client_id",
-        "token_endpoint",
-        "cimd_doc",
-    ]
+    parameters = inspect.signature(cimd.CIMDAssertionValidator.validate_assertion).parameters
+    assert list(parameters) == ["self", "assertion", "client_id", "token_endpoint", "cimd_doc"]
     assert cimd.CIMDFetcher()._cache == {}
     assert {"doc", "expires_at", "must_revalidate"} <= cimd._CIMDCacheEntry.__dataclass_fields__.keys()
     assert "await resolve_hostname(hostname, port)" in inspect.getsource(ssrf.validate_url)

@@ -1,7 +1,6 @@
 """Each kind of FastMCP's auth providers, with an identity provider: each step can happen on another replica."""
 
 import asyncio
-import itertools
 from collections.abc import Iterator
 
 import httpx
@@ -9,10 +8,10 @@ import pytest
 
 from tests.auth.login.browser import Browser
 from tests.auth.login.fleets import LoginFleet, logins
-from tests.auth.login.flow import REDIRECT, SCOPES, OAuthClient, post
-from tests.auth.login.test_flow import may_call
+from tests.auth.login.flow import REDIRECT, SCOPES, OAuthClient
+from tests.auth.login.test_flow import each_step, may_call
 from tests.auth.login.test_official_clients import Login
-from tests.calls import HEADERS, legacy, request
+from tests.calls import legacy
 
 pytestmark = [pytest.mark.needs("node"), pytest.mark.needs("redis")]
 
@@ -31,23 +30,7 @@ def fleet(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 @pytest.mark.parametrize("fleet", ["oauth", "oauth-introspection"], indirect=True, scope="module")
 def test_each_step_at_a_proxy_of_the_login(fleet: LoginFleet, browser: Browser) -> None:
     """The replicas forward the login and issue tokens of their own. Each step is on the next replica."""
-    turns = itertools.cycle(fleet.urls)
-    client = OAuthClient(fleet.url)
-    assert client.register(next(turns)).status_code == 201
-    code = client.code(next(turns), browser)
-    granted = client.exchange(next(turns), code)
-    assert granted.status_code == 200, granted.text
-    tokens = granted.json()
-    assert all(may_call(next(turns), tokens["access_token"]) for _ in fleet.urls)
-    renewed = client.refresh(next(turns), tokens["refresh_token"])
-    assert renewed.status_code == 200, renewed.text
-    access = renewed.json()["access_token"]
-    assert all(may_call(next(turns), access) for _ in fleet.urls)
-    for url in fleet.urls:
-        assert client.exchange(url, code).json()["error"] == "invalid_grant", "a code is valid once"
-        assert client.refresh(url, tokens["refresh_token"]).status_code == 401, "a refresh token is valid once"
-    assert client.revoke(next(turns), renewed.json()["refresh_token"]).status_code == 200
-    assert not any(may_call(next(turns), access) for _ in fleet.urls)
+    each_step(fleet, browser)
 
 
 @pytest.mark.parametrize("fleet", ["remote-idp"], indirect=True, scope="module")
@@ -63,10 +46,8 @@ def test_a_client_logs_in_at_the_identity_provider_itself(fleet: LoginFleet, bro
 def test_each_replica_verifies_a_token_of_the_identity_provider(fleet: LoginFleet, browser: Browser) -> None:
     """The replicas only verify tokens. A client that knows the identity provider logs in there."""
     idp = fleet.settings["IDP"]
-    registered = httpx.post(
-        f"{idp}/reg",
-        json={"redirect_uris": [REDIRECT], "application_type": "native", "token_endpoint_auth_method": "none"},
-    )
+    said = {"redirect_uris": [REDIRECT], "application_type": "native", "token_endpoint_auth_method": "none"}
+    registered = httpx.post(f"{idp}/reg", json=said)
     assert registered.status_code == 201, registered.text
     client = OAuthClient(fleet.url, registered.json()["client_id"])
     authorize = client.authorization(idp, f"openid {SCOPES}").replace(f"{idp}/authorize", f"{idp}/auth")
@@ -76,8 +57,5 @@ def test_each_replica_verifies_a_token_of_the_identity_provider(fleet: LoginFlee
     weak_token = client.exchange(idp, browser.log_in(weak, REDIRECT)["code"]).json()["access_token"]
     for url in fleet.urls:
         for wrong in (token[:-8] + "AAAAAAAA", weak_token):
-            refused = post(
-                f"{url}/mcp", json=request("tools/list"), headers={**HEADERS, "Authorization": f"Bearer {wrong}"}
-            )
-            assert refused.status_code == 401
+            assert legacy(url, "tools/list", Authorization=f"Bearer {wrong}").status_code == 401
         assert legacy(url, "tools/list", {}).status_code == 401

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
+from typing import Any
 
 import httpx
 import pytest
@@ -31,6 +32,21 @@ def at_once(urls: list[str], send: Callable[[str], httpx.Response]) -> list[http
         return list(pool.map(wait_and_send, urls))
 
 
+def only_one_of_many(fleet: LoginFleet, send: Callable[[str], httpx.Response]) -> dict[str, Any]:
+    """Send a request to all replicas many times at the same moment. Exactly one gets tokens, and they are valid."""
+    replies = at_once(fleet.urls * 4, send)
+    assert sorted(reply.status_code for reply in replies) == [200, *[401] * 11]
+    (granted,) = (reply.json() for reply in replies if reply.status_code == 200)
+    assert may_call(fleet.url, granted["access_token"])
+    return dict(granted)
+
+
+def refused(fleet: LoginFleet, send: Callable[[str], httpx.Response], error: str = "invalid_grant") -> bool:
+    """Return whether each replica refuses a request with this error."""
+    replies = [send(url) for url in fleet.urls]
+    return [(reply.status_code, reply.json()["error"]) for reply in replies] == [(401, error)] * 3
+
+
 def test_a_wrong_verifier_does_not_use_up_a_code(login_fleet: LoginFleet, browser: Browser) -> None:
     """A stranger who has read a code can neither use it nor make it invalid."""
     client = OAuthClient(login_fleet.url)
@@ -47,12 +63,8 @@ def test_only_one_of_many_replicas_accepts_a_code(login_fleet: LoginFleet, brows
     client = OAuthClient(login_fleet.url)
     client.register(login_fleet.url)
     code = client.code(login_fleet.url, browser)
-    replies = at_once(login_fleet.urls * 4, lambda url: client.exchange(url, code))
-    assert sorted(reply.status_code for reply in replies) == [200, *[401] * 11]
-    (granted,) = (reply.json() for reply in replies if reply.status_code == 200)
-    assert may_call(login_fleet.url, granted["access_token"])
-    later = [client.exchange(url, code) for url in login_fleet.urls]
-    assert [(reply.status_code, reply.json()["error"]) for reply in later] == [(401, "invalid_grant")] * 3
+    only_one_of_many(login_fleet, lambda url: client.exchange(url, code))
+    assert refused(login_fleet, lambda url: client.exchange(url, code))
 
 
 @pytest.mark.parametrize("attempt", range(3))
@@ -63,19 +75,8 @@ def test_only_one_of_many_replicas_accepts_a_refresh_token(login_fleet: LoginFle
     """
     client = OAuthClient(login_fleet.url)
     token = client.log_in(login_fleet.url)["refresh_token"]
-    replies = at_once(login_fleet.urls * 4, lambda url: client.refresh(url, token))
-    assert sorted(reply.status_code for reply in replies) == [200, *[401] * 11]
-    (granted,) = (reply.json() for reply in replies if reply.status_code == 200)
-    assert may_call(login_fleet.url, granted["access_token"])
+    granted = only_one_of_many(login_fleet, lambda url: client.refresh(url, token))
     assert client.refresh(login_fleet.url, granted["refresh_token"]).status_code == 200
-
-
-def test_a_client_with_a_document_logs_in(login_fleet: LoginFleet, browser: Browser) -> None:
-    """A client whose id is a URL (CIMD) needs no registration. Each replica reads its document."""
-    client = CimdClient(login_fleet)
-    tokens = client.exchange(login_fleet.urls[2], client.code(login_fleet.urls[0], browser)).json()
-    assert may_call(login_fleet.urls[1], tokens["access_token"])
-    assert client.refresh(login_fleet.urls[0], tokens["refresh_token"]).status_code == 200
 
 
 def test_only_one_of_many_replicas_accepts_a_client_assertion(login_fleet: LoginFleet, browser: Browser) -> None:
@@ -84,37 +85,28 @@ def test_only_one_of_many_replicas_accepts_a_client_assertion(login_fleet: Login
     used = client.assertion()
     tokens = client.exchange(login_fleet.url, client.code(login_fleet.url, browser), **used).json()
     assert may_call(login_fleet.url, tokens["access_token"])
-    later = [client.refresh(url, tokens["refresh_token"], **used) for url in login_fleet.urls]
-    assert [(reply.status_code, reply.json()["error"]) for reply in later] == [(401, "invalid_client")] * 3
-    used = client.assertion()
-    replies = at_once(login_fleet.urls * 2, lambda url: client.refresh(url, tokens["refresh_token"], **used))
+    assert refused(login_fleet, lambda url: client.refresh(url, tokens["refresh_token"], **used), "invalid_client")
+    new = client.assertion()
+    replies = at_once(login_fleet.urls * 2, lambda url: client.refresh(url, tokens["refresh_token"], **new))
     errors = sorted(reply.json().get("error", "") for reply in replies)
     assert errors == ["", *["invalid_client"] * 5]
 
 
 def test_only_one_of_many_replicas_accepts_an_identity_assertion(login_fleet: LoginFleet) -> None:
-    """If many requests with one assertion (ID-JAG) arrive at the same moment, exactly one gets a token.
-
-    Later requests get none.
-    """
+    """If many requests with one assertion (ID-JAG) arrive at the same moment, one gets a token. Later ones get none."""
     client = OAuthClient(login_fleet.url)
     client.register(login_fleet.url)
     said = identity_assertion(login_fleet.issuer, client)
-    replies = at_once(login_fleet.urls * 4, lambda url: post(f"{url}/token", data=said))
-    assert sorted(reply.status_code for reply in replies) == [200, *[401] * 11]
-    (granted,) = (reply.json() for reply in replies if reply.status_code == 200)
-    assert may_call(login_fleet.url, granted["access_token"])
-    later = [post(f"{url}/token", data=said) for url in login_fleet.urls]
-    assert [(reply.status_code, reply.json()["error"]) for reply in later] == [(401, "invalid_grant")] * 3
+    only_one_of_many(login_fleet, lambda url: post(f"{url}/token", data=said))
+    assert refused(login_fleet, lambda url: post(f"{url}/token", data=said))
 
 
 def test_a_revoked_token_of_an_assertion_is_refused_everywhere(login_fleet: LoginFleet) -> None:
     """The token of an identity assertion stands for itself, so the replicas share its revocation."""
     client = OAuthClient(login_fleet.url)
     client.register(login_fleet.url)
-    token = post(f"{login_fleet.urls[0]}/token", data=identity_assertion(login_fleet.issuer, client)).json()[
-        "access_token"
-    ]
+    said = identity_assertion(login_fleet.issuer, client)
+    token = post(f"{login_fleet.urls[0]}/token", data=said).json()["access_token"]
     assert all(may_call(url, token) for url in login_fleet.urls)
     assert client.revoke(login_fleet.urls[1], token).status_code == 200
     assert not any(may_call(url, token) for url in login_fleet.urls)

@@ -2,8 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import httpx
 import pytest
@@ -11,7 +9,7 @@ import pytest
 from conftest import until
 from tests.auth.login.assertions import CimdClient, identity_assertion
 from tests.auth.login.browser import Browser
-from tests.auth.login.fleets import LoginFleet, logins
+from tests.auth.login.fleets import LoginFleet
 from tests.auth.login.flow import REDIRECT, OAuthClient, post
 from tests.auth.login.server import SECRET
 from tests.auth.login.test_flow import may_call
@@ -22,13 +20,6 @@ pytestmark = pytest.mark.needs("redis")
 
 OLD, NEW = KEYS, "a-new-key-that-takes-the-place-of-the-old-one"
 _JWT = re.compile(r"eyJ[\w-]+\.eyJ[\w-]+\.[\w-]+")
-
-
-@pytest.fixture
-def fleet(tmp_path: Path) -> Iterator[LoginFleet]:
-    """Three replicas, whose Redis the test may stop."""
-    with logins(tmp_path) as fleet:
-        yield fleet
 
 
 @pytest.mark.needs("node")

@@ -12,11 +12,14 @@ from mcp.server.auth.middleware.auth_context import get_access_token as sdk_acce
 from starlette.authentication import AuthenticationBackend
 from starlette.middleware import Middleware
 from starlette.middleware.authentication import AuthenticationMiddleware
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
+from starlette.requests import Request
+from starlette.responses import Response
 
 from anyreplica import App, Settings, StartupError, create_app
 from anyreplica.testing import replica
 from conftest import free_port
+from tests.calls import BOTH, request
 from tests.replicas import KEYS
 from tests.starts import start
 
@@ -25,6 +28,10 @@ SEVERAL = {"MCP_REPLICAS": "3", "REQUEST_STATE_KEYS": KEYS}
 NEEDS_REDIS = (
     "REDIS_URL: required by the login (OAuthProxy) with 3 replicas, because replicas share clients, codes and tokens "
     "in Redis; set it\n"
+)
+NEEDS_KEYS = (
+    "REQUEST_STATE_KEYS: required by the login (OAuthProxy) with REDIS_URL, because Redis stores logins in encrypted "
+    "form; set it (openssl rand -hex 32 makes a key)\n"
 )
 IN_MEMORY = (
     "FastMCP(auth=InMemoryOAuthProvider): not possible with 3 replicas, because this provider stores clients and "
@@ -50,10 +57,7 @@ def serve(folder: Path, kind: str, *arguments: str, **settings: str) -> tuple[in
 def test_several_replicas_share_logins(
     tmp_path: Path, kind: str, settings: dict[str, str], said: str, arguments: list[str]
 ) -> None:
-    """Several replicas with a provider that issues tokens need Redis.
-
-    A provider that stores everything in memory is refused, with Redis, too.
-    """
+    """Several replicas need Redis if their provider issues tokens, and refuse one that stores all in its memory."""
     replicas = {} if "--replicas" in arguments else SEVERAL
     assert serve(tmp_path, kind, *arguments, **settings, **replicas) == (3, said)
 
@@ -66,17 +70,7 @@ def test_some_logins_need_no_redis(tmp_path: Path, kind: str, replicas: dict[str
 
 def test_redis_needs_keys(tmp_path: Path) -> None:
     """Redis stores logins in encrypted form only."""
-    code, error = serve(tmp_path, "proxy", "check", REDIS_URL="redis://127.0.0.1:1")
-    assert code == 3
-    assert error == (
-        "REQUEST_STATE_KEYS: required by the login (OAuthProxy) with REDIS_URL, because Redis stores logins in "
-        "encrypted form; set it (openssl rand -hex 32 makes a key)\n"
-    )
-
-
-def settings(**values: Any) -> Settings:
-    """Return settings of a replica that serves no components."""
-    return Settings(auto_discover=False, **values)
+    assert serve(tmp_path, "proxy", "check", REDIS_URL="redis://127.0.0.1:1") == (3, NEEDS_KEYS)
 
 
 def verifier(**tokens: dict[str, Any]) -> StaticTokenVerifier:
@@ -89,38 +83,31 @@ def made(auth: AuthProvider, **values: Any) -> App:
     mcp = FastMCP("login", auth=auth)
     mcp.tool(lambda: "hello", name="greet")
     mcp.tool(lambda: str(sdk_access_token()), name="token")
-    return create_app(mcp, settings(**values))
+    return create_app(mcp, Settings(auto_discover=False, **values))
 
 
-def test_two_issuers_of_tokens_are_refused() -> None:
-    """AUTH_JWT_ISSUER and a login would both publish metadata."""
-    said = {"auth_jwt_issuer": URL, "auth_jwt_audience": URL, "auth_jwt_jwks": URL, "public_url": URL}
-    with pytest.raises(StartupError, match=r"^AUTH_JWT_ISSUER: the server has a login already"):
-        made(verifier(), auth_enabled=True, **said)
+JWT = {"auth_jwt_issuer": URL, "auth_jwt_audience": URL, "auth_jwt_jwks": URL, "public_url": URL}
+SIGNING = {"signing": "require", "api_keys_file": Path("keys")}
 
 
-def test_required_signatures_are_refused(tmp_path: Path) -> None:
-    """Nobody could log in if each caller had to sign."""
-    with pytest.raises(StartupError, match=r"^SIGNING=require: nobody could log in"):
-        made(verifier(), auth_enabled=True, signing="require", api_keys_file=tmp_path / "keys")
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (JWT, r"^AUTH_JWT_ISSUER: the server has a login already"),
+        (SIGNING, r"^SIGNING=require: nobody could log in"),
+    ],
+)
+def test_settings_that_do_not_fit_a_login_are_refused(values: dict[str, Any], said: str) -> None:
+    """Beside a login, no other issuer may publish metadata, and no signature may be required to log in."""
+    with pytest.raises(StartupError, match=said):
+        made(verifier(), auth_enabled=True, **values)
 
 
-class Stamped:
-    """A middleware that adds a header to each reply."""
-
-    def __init__(self, app: ASGIApp, stamp: str) -> None:
-        self.app = app
-        self.stamp = stamp.encode()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Add the header."""
-
-        async def stamped(message: Any) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], (b"x-stamp", self.stamp)]
-            await send(message)
-
-        await self.app(scope, receive, stamped)
+async def stamped(request: Request, call_next: RequestResponseEndpoint) -> Response:
+    """Add a header to each reply."""
+    reply = await call_next(request)
+    reply.headers["x-stamp"] = "seen"
+    return reply
 
 
 class WithMiddleware(StaticTokenVerifier):
@@ -128,11 +115,7 @@ class WithMiddleware(StaticTokenVerifier):
 
     def get_middleware(self) -> list[Middleware]:
         """Return FastMCP's middleware and one more."""
-        return [*super().get_middleware(), Middleware(Stamped, "seen")]
-
-
-class Backend(AuthenticationBackend):
-    """A backend that accepts nobody."""
+        return [*super().get_middleware(), Middleware(BaseHTTPMiddleware, stamped)]
 
 
 class WithBackend(StaticTokenVerifier):
@@ -140,7 +123,7 @@ class WithBackend(StaticTokenVerifier):
 
     def get_middleware(self) -> list[Middleware]:
         """Return a middleware with another backend."""
-        return [Middleware(AuthenticationMiddleware, backend=Backend())]
+        return [Middleware(AuthenticationMiddleware, backend=AuthenticationBackend())]
 
 
 def test_added_middleware_runs() -> None:
@@ -154,13 +137,9 @@ def test_added_middleware_runs() -> None:
 def test_the_sdks_function_returns_the_token() -> None:
     """A tool may also use the SDK's `get_access_token`."""
     with replica(lambda: made(verifier(mine={}))) as client:
-        reply = client.http.post(
-            "/mcp",
-            json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "token", "arguments": {}}},
-            headers={"Authorization": "Bearer mine", "Accept": "application/json, text/event-stream"},
-        )
-        assert reply.status_code == 200
-        assert "client_id='a-client'" in reply.text
+        asked, headers = request("tools/call", {"name": "token"}), {"Authorization": "Bearer mine", "Accept": BOTH}
+        reply = client.http.post("/mcp", json=asked, headers=headers)
+        assert (reply.status_code, "client_id='a-client'" in reply.text) == (200, True)
 
 
 def test_another_authentication_backend_is_refused() -> None:

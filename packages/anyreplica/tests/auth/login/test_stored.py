@@ -1,6 +1,5 @@
 """What anybody can store with registrations and logins is small, expires, and has a limit for each address."""
 
-import asyncio
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,6 +16,7 @@ from anyreplica.http.refusal import Refused
 from conftest import until
 from tests.auth.login.flow import REDIRECT, OAuthClient
 from tests.auth.login.replica import log_in, served
+from tests.ratelimit.test_bucket import Clock
 from tests.replicas import RedisServer
 
 LIMIT = limits._MOST_OF_ADDRESS
@@ -36,10 +36,7 @@ def flood(url: str, http: httpx.Client, name: str = "x" * 3500) -> int:
 
 @pytest.mark.needs("redis")
 def test_one_address_does_not_fill_redis(redis_server: RedisServer, tmp_path: Path) -> None:
-    """Registrations of one address are small, expire within an hour, and have a limit. Another address logs in.
-
-    The client of a login is forgotten after 90 days.
-    """
+    """Registrations of one address are small, expire within an hour, or 90 days after a login, and have a limit."""
     with served(tmp_path, REDIS_URL=redis_server.url) as server, httpx.Client() as bad:
         large = bad.post(f"{server.url}/register", json={"redirect_uris": [REDIRECT], "client_name": "x" * 58_000})
         assert (large.status_code, large.json()["error"]) == (400, "invalid_client_metadata")
@@ -111,24 +108,20 @@ def test_only_expired_files_are_removed(tmp_path: Path) -> None:
     assert {path.stem for path in tmp_path.glob("*/*.json")} == texts.keys() - {"expired"}
 
 
-def test_all_addresses_together_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.anyio
+async def test_all_addresses_together_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond the limit of all addresses, a replica refuses new registrations with 503. The next period begins anew."""
-    time = 1000.0
-    monkeypatch.setattr("anyreplica.features.login.limits.time.time", lambda: time)
+    clock = Clock()
+    monkeypatch.setattr("anyreplica.features.login.limits.time.time", clock)
     stored = StoredBytes(None, most=5000)
-
-    async def scenario() -> None:
-        nonlocal time
-        for number in range(5):
-            await stored.check(f"{number}")
-            with answering(LoginRequest(f"{number}", counts=True)):
-                await stored.add(1000)
-        with pytest.raises(Refused, match="too many registrations and logins") as refused:
-            await stored.check("another")
-        assert (refused.value.status, refused.value.headers["Retry-After"]) == (503, "200")
-        with answering(LoginRequest("another", counts=False)):
+    for number in range(5):
+        await stored.check(f"{number}")
+        with answering(LoginRequest(f"{number}", counts=True)):
             await stored.add(1000)
-        time += 600
+    with pytest.raises(Refused, match="too many registrations and logins") as refused:
         await stored.check("another")
-
-    asyncio.run(scenario())
+    assert (refused.value.status, refused.value.headers["Retry-After"]) == (503, "200")
+    with answering(LoginRequest("another", counts=False)):
+        await stored.add(1000)
+    clock.now += 600
+    await stored.check("another")

@@ -64,12 +64,11 @@ class Exchanging:
 
 
 @pytest.fixture
-def exchanging(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Exchanging]:
+def exchanging(tmp_path: Path) -> Iterator[Exchanging]:
     """A client that exchanges tokens, at first those of the user `ada`.
 
     The authorization server has refused no request at the end of the test.
     """
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     tokens = AuthorizationServer()
     api = Api(tokens)
     with served(tokens) as tokens.host, served(api) as api.host:

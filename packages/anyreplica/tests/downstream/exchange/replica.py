@@ -22,7 +22,7 @@ def exchanging_replica(folder: Path) -> Iterator[tuple[Server, Exchanging]]:
     (folder / "jwks").write_text(json.dumps(ISSUER.public))
     with served(tokens) as tokens.host, served(api) as api.host:
         exchanging = Exchanging(folder, tokens, api)
-        server = Server(
+        with Server(
             folder / "log",
             AUTH_ENABLED="true",
             AUTH_TOKEN=KEY,
@@ -36,7 +36,5 @@ def exchanging_replica(folder: Path) -> Iterator[tuple[Server, Exchanging]]:
             DOWNSTREAM_TOKENS_FILE=str(exchanging.file()),
             LOG_LEVEL="DEBUG",
             NO_PROXY="127.0.0.1",
-        )
-        server.wait_ready()
-        yield server, exchanging
-        server.stop()
+        ) as server:
+            yield server, exchanging

@@ -9,61 +9,51 @@ from tests.downstream.exchange.served import Reply
 
 pytestmark = pytest.mark.anyio
 
-ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"
+OAUTH = "urn:ietf:params:oauth"
+ACCESS_TOKEN, JWT = f"{OAUTH}:token-type:access_token", f"{OAUTH}:token-type:jwt"
+EXCHANGE = {
+    "grant_type": f"{OAUTH}:grant-type:token-exchange",
+    "subject_token_type": ACCESS_TOKEN,
+    "requested_token_type": ACCESS_TOKEN,
+}
 
 
-async def test_token_exchange(exchanging: Exchanging) -> None:
-    """A call carries a token of the user, which the client got for the user's own token (RFC 8693)."""
-    exchanging.fields = {
-        "audience": '["orders", "https://orders.example.com"]',
-        "resource": '"https://orders.example.com/v1?a=b"',
-        "scope": '"orders:read orders:write"',
-    }
-    assert await exchanging.get() == {"user": "ada"}
-    assert exchanging.tokens.forms == [
-        [
-            ("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange"),
-            ("subject_token_type", ACCESS_TOKEN),
-            ("requested_token_type", ACCESS_TOKEN),
-            ("audience", "orders"),
-            ("audience", "https://orders.example.com"),
-            ("resource", "https://orders.example.com/v1?a=b"),
-            ("scope", "orders:read orders:write"),
-        ]
-    ]
-
-
-async def test_only_the_required_fields(exchanging: Exchanging) -> None:
-    """Without further fields in the file, the request names only the types of the tokens."""
-    exchanging.fields = {"subject_token_type": '"urn:ietf:params:oauth:token-type:jwt"'}
-    assert await exchanging.get() == {"user": "ada"}
-    assert dict(exchanging.tokens.forms[0]) == {
-        "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
-        "subject_token_type": "urn:ietf:params:oauth:token-type:jwt",
-        "requested_token_type": ACCESS_TOKEN,
-    }
-
-
-async def test_on_behalf_of(exchanging: Exchanging) -> None:
-    """With `grant = "on-behalf-of"`, the client sends the request of Microsoft Entra ID."""
-    exchanging.fields = {"grant": '"on-behalf-of"', "scope": '"api://orders/.default"'}
+@pytest.mark.parametrize(
+    ("fields", "form"),
+    [
+        pytest.param(
+            {"audience": '["orders", "https://a.example.com"]', "resource": '"https://a/v1?a=b"', "scope": '"a b"'},
+            [
+                *EXCHANGE.items(),
+                ("audience", "orders"),
+                ("audience", "https://a.example.com"),
+                ("resource", "https://a/v1?a=b"),
+                ("scope", "a b"),
+            ],
+            id="token exchange (RFC 8693)",
+        ),
+        pytest.param(
+            {"subject_token_type": f'"{JWT}"'}, [*{**EXCHANGE, "subject_token_type": JWT}.items()], id="another type"
+        ),
+        pytest.param(
+            {"grant": '"on-behalf-of"', "scope": '"api://orders/.default"'},
+            [
+                ("grant_type", f"{OAUTH}:grant-type:jwt-bearer"),
+                ("requested_token_use", "on_behalf_of"),
+                ("scope", "api://orders/.default"),
+            ],
+            id="on behalf of (Microsoft Entra ID)",
+        ),
+        pytest.param({"client_auth_method": '"client_secret_post"'}, [*EXCHANGE.items()], id="the secret in the body"),
+    ],
+)
+async def test_a_grant(exchanging: Exchanging, fields: dict[str, str], form: list[tuple[str, str]]) -> None:
+    """A call has a token of the user. The client got it for the user's own token, with exactly these fields."""
+    exchanging.fields, exchanging.tokens.post = fields, "client_auth_method" in fields
     exchanging.tokens.says = {"expires_in": "3599", "ext_expires_in": 3599}
     assert await exchanging.get() == {"user": "ada"}
-    assert exchanging.tokens.forms == [
-        [
-            ("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer"),
-            ("requested_token_use", "on_behalf_of"),
-            ("scope", "api://orders/.default"),
-        ]
-    ]
+    assert exchanging.tokens.forms == [form]
     assert len(exchanging.caller_tokens.cache) == 1
-
-
-async def test_the_secret_in_the_body(exchanging: Exchanging) -> None:
-    """With `client_secret_post`, the id and the secret are in the body and not in a header."""
-    exchanging.tokens.post = True
-    exchanging.fields = {"client_auth_method": '"client_secret_post"'}
-    assert await exchanging.get() == {"user": "ada"}
 
 
 async def test_the_callers_own_token_stays_here(exchanging: Exchanging) -> None:

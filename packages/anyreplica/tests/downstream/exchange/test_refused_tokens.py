@@ -34,22 +34,15 @@ async def test_many_calls_with_a_revoked_token(exchanging: Exchanging) -> None:
     assert exchanging.tokens.asked == 2
 
 
-async def test_a_host_that_refuses_every_token(exchanging: Exchanging) -> None:
-    """The client repeats a call once. Then the tool gets the 401."""
-    exchanging.api.instead = lambda: Reply(401)
-    with pytest.raises(BadStatus, match="answered 401 Unauthorized") as error:
-        await exchanging.get()
-    assert error.value.response.status_code == 401
-    assert (len(exchanging.api.seen), exchanging.tokens.asked) == (2, 2)
-
-
-@pytest.mark.parametrize("status", [400, 403, 404])
-async def test_other_statuses_are_not_repeated(exchanging: Exchanging, status: int) -> None:
-    """After another status, the client keeps the token and does not repeat the call."""
+@pytest.mark.parametrize(("status", "times"), [(401, 2), (400, 1), (403, 1), (404, 1)])
+async def test_only_a_401_is_repeated_once(exchanging: Exchanging, status: int, times: int) -> None:
+    """After a 401, the client repeats a call once, with a new token. It repeats no call after another status."""
     exchanging.api.instead = lambda: Reply(status)
-    with pytest.raises(BadStatus, match=f"answered {status}"):
+    with pytest.raises(BadStatus, match=f"answered {status}") as error:
         await exchanging.get()
-    assert (len(exchanging.api.seen), len(exchanging.caller_tokens.cache)) == (1, 1)
+    assert error.value.response.status_code == status
+    assert (len(exchanging.api.seen), exchanging.tokens.asked) == (times, times)
+    assert len(exchanging.caller_tokens.cache) == 1, "the client keeps the last token"
 
 
 async def test_the_same_token_again(exchanging: Exchanging) -> None:

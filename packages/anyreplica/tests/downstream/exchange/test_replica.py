@@ -95,7 +95,7 @@ def test_a_wrong_file_stops_the_start(tmp_path: Path, command: tuple[str, ...]) 
 def test_an_exchange_without_authentication() -> None:
     """The start warns if no caller can have a token."""
     path = ROOT / "tokens.toml"
-    (found,) = list(Settings.model_construct(downstream_tokens_file=path).doubts())
+    (found,) = Settings.model_construct(downstream_tokens_file=path).doubts()
     assert found.startswith("DOWNSTREAM_TOKENS_FILE: set, but AUTH_ENABLED is false")
 
 

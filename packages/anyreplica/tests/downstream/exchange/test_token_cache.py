@@ -130,18 +130,10 @@ async def test_a_closed_client() -> None:
     assert await cache.get(key, made("2"), 1) == "2"
 
 
-STEPS = st.lists(
-    st.tuples(
-        st.sampled_from(["ada", "bob", "eve"]),
-        st.sampled_from(["api-1", "api-2"]),
-        st.sampled_from(["call", "drop", "wait"]),
-        st.floats(0, 400),
-    ),
-    max_size=40,
-)
+USERS, HOSTS, KINDS = map(st.sampled_from, (["ada", "bob", "eve"], ["api-1", "api-2"], ["call", "drop", "wait"]))
 
 
-@given(STEPS, st.integers(1, 4))
+@given(st.lists(st.tuples(USERS, HOSTS, KINDS, st.floats(0, 400)), max_size=40), st.integers(1, 4))
 async def test_two_users_never_share_a_token(steps: list[tuple[str, str, str, float]], most: int) -> None:
     """Whatever the calls do, and in whatever order, a call gets only a token of its own user and host, in its time."""
     clock = Clock()
@@ -175,16 +167,7 @@ async def test_two_users_never_share_a_token(steps: list[tuple[str, str, str, fl
     await asyncio.gather(*running)
 
 
-@given(
-    st.one_of(
-        st.none(),
-        st.integers(),
-        st.floats(),
-        st.text(max_size=30),
-        st.booleans(),
-        st.lists(st.integers(), max_size=2),
-    )
-)
+@given(st.none() | st.integers() | st.floats() | st.text(max_size=30) | st.booleans() | st.lists(st.integers()))
 def test_no_expires_in_keeps_a_token_too_long(expires_in: object) -> None:
     """A token is never kept for longer than it is valid, nor for longer than an hour, whatever the server says."""
     seconds = _cache_seconds(expires_in)
