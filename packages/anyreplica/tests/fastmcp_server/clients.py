@@ -1,7 +1,8 @@
 """Clients of both protocol families."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 from fastmcp import Client
@@ -25,14 +26,11 @@ def client(fleet: Fleet, family: Family, token: str = "", **options: Any) -> Any
     return Client(transport, **{"mode": _MODES[family], "cache": False, **options})
 
 
-def converse(fleet: Fleet, family: Family, steps: Callable[[AnyClient], Awaitable[None]], **options: Any) -> None:
-    """Run the steps of a conversation with a new client."""
-
-    async def run() -> None:
-        async with client(fleet, family, **options) as opened:
-            await steps(opened)
-
-    asyncio.run(asyncio.wait_for(run(), 60))
+@asynccontextmanager
+async def conversation(fleet: Fleet, family: Family, **options: Any) -> AsyncIterator[AnyClient]:
+    """A conversation of at most 60 s with a new client."""
+    async with asyncio.timeout(60), client(fleet, family, **options) as opened:
+        yield opened
 
 
 async def said(opened: AnyClient, tool: str, **arguments: Any) -> Any:
