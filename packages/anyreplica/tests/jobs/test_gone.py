@@ -26,13 +26,12 @@ def test_a_client_that_disconnects_causes_no_error(
     """
     mark = tmp_path / "mark"
     arguments = {"seconds": 0.5, "mark": str(mark)}
-    if way == "tool":
-        asked = handshake("tools/call", {"name": "nap", "arguments": arguments}, Accept=BOTH)
-    elif way == "submit_job":
-        call = {"name": "submit_job", "arguments": {"job": "nap", "arguments": arguments}}
-        asked = handshake("tools/call", call, Accept=BOTH)
-    else:
-        asked = post({"job": "nap", "params": arguments}, path="/jobs")
+    submission = {"name": "submit_job", "arguments": {"job": "nap", "arguments": arguments}}
+    asked = {
+        "tool": handshake("tools/call", {"name": "nap", "arguments": arguments}, Accept=BOTH),
+        "submit_job": handshake("tools/call", submission, Accept=BOTH),
+        "POST /jobs": post({"job": "nap", "params": arguments}, path="/jobs"),
+    }[way]
     server = start_server(MCP_COMPONENTS="tests.packs.working")
     with socket.create_connection(("127.0.0.1", server.port)) as connection:
         connection.sendall(asked + more)
