@@ -33,14 +33,8 @@ def test_the_page_shows_clients_and_components(local_url: str) -> None:
             rf"<h3>{client} <small>{file}</small></h3>\s*<pre tabindex=\"0\"><code>(.+?)</code>", page, re.DOTALL
         )
         assert json.loads(html.unescape(text)) == {key: {"template-mcp": server}}
-    for name in (
-        "add",
-        "echo",
-        "server_info",
-        "template://about",
-        "template://greeting/{language}/{name}",
-        "summarize",
-    ):
+    uris = ("template://about", "template://greeting/{language}/{name}")
+    for name in ("add", "echo", "server_info", "summarize", *uris):
         assert f"<code>{name}</code>" in page
     assert "Return a message, once or several times." in page
     assert f"served by <strong>{reply.headers['X-Served-By']}</strong>" in page
@@ -75,23 +69,10 @@ def test_nothing_is_loaded_from_elsewhere(local_url: str) -> None:
 def test_a_browser_renders_the_page(local_url: str, tmp_path: Path, width: int) -> None:
     """A browser renders the page, narrow and wide, and the Content-Security-Policy does not block its style."""
     shot = tmp_path / "page.png"
+    options = "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    options += f"--disable-component-update --disable-sync --enable-logging=stderr --user-data-dir={tmp_path}/profile"
     done = subprocess.run(
-        [
-            "chromium",
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-quic",
-            "--no-first-run",
-            "--disable-background-networking",
-            "--disable-component-update",
-            "--disable-sync",
-            "--enable-logging=stderr",
-            f"--user-data-dir={tmp_path / 'profile'}",
-            f"--window-size={width},1200",
-            f"--screenshot={shot}",
-            local_url,
-        ],
+        ["chromium", *options.split(), f"--window-size={width},1200", f"--screenshot={shot}", local_url],
         capture_output=True,
         text=True,
         check=False,

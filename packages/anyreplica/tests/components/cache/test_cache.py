@@ -45,10 +45,7 @@ def ran(server: Server, mark: str) -> int:
 
 
 def test_a_result_is_cached(server: Server, mark: str) -> None:
-    """A call with the same arguments gets the cached result in both protocols.
-
-    The order of the arguments and explicit defaults do not matter. Wrong arguments are refused before.
-    """
+    """Equal arguments, in any order and with explicit defaults, get the cached result in both protocols."""
     assert given(server, "public", mark) == 1
     assert given(server, "public", mark, number=1, seconds=0) == 1
     modern_one = modern(server.url, "tools/call", {"name": "public", "arguments": {"seconds": 0, "mark": mark}})
@@ -76,10 +73,7 @@ def test_errors_are_not_cached(server: Server, mark: str) -> None:
 
 
 def test_equal_calls_share_a_run(server: Server, mark: str) -> None:
-    """Equal calls at the same time share one run and its failure, and a later call runs the tool again.
-
-    A tool that tries to exit the process fails only its own call.
-    """
+    """Equal calls at the same time share one run and its failure. A tool that tries to exit fails only its call."""
     with ThreadPoolExecutor(20) as threads:
         calls = [threads.submit(call, server.url, "fails", {"mark": mark, "gated": True}) for _ in range(20)]
         try:
@@ -108,10 +102,8 @@ def test_a_stale_result_is_served_during_its_renewal(server: Server, mark: str) 
         lambda: given(server, "stale", mark, fail_from=3) == 2 and ran(server, mark) >= 3,
         "the tool runs a third time and the old result is still served",
     )
-    until(
-        lambda: "tool 'stale': the cached result could not be renewed" in server.output,
-        "the log reports the failed renewal",
-    )
+    failed = "tool 'stale': the cached result could not be renewed"
+    until(lambda: failed in server.output, "the log reports the failed renewal")
 
 
 def test_memory_is_limited(server: Server, mark: str) -> None:
@@ -144,9 +136,8 @@ def test_callers_do_not_share_results(start_server: StartServer, tmp_path: Path)
     keys = tmp_path / "keys"
     made = [letter * 40 for letter in "ab"]
     keys.write_text("".join(json.dumps({"id": key[0], "hash": hash_of(key)}) + "\n" for key in made))
-    server = start_server(
-        MCP_COMPONENTS=PACK, RUNS=str(tmp_path / "runs"), AUTH_ENABLED="true", API_KEYS_FILE=str(keys)
-    )
+    settings = {"MCP_COMPONENTS": PACK, "RUNS": str(tmp_path / "runs")}
+    server = start_server(**settings, AUTH_ENABLED="true", API_KEYS_FILE=str(keys))
 
     def asked(tool: str, key: str) -> Any:
         params = {"name": tool, "arguments": {"mark": tool}}
