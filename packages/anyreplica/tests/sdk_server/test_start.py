@@ -47,10 +47,8 @@ def logging_as_before() -> Iterator[None]:
 @pytest.mark.parametrize(
     ("server", "listed"),
     [
-        (
-            "shop.py",
-            ["tools      add, add_tool,", "resources  shop://broken, shop://items/", "prompts    broken_prompt,"],
-        ),
+        ("shop.py", ["tools      add, add_tool,", "prompts    broken_prompt,"]),
+        ("shop.py", ["resources  shop://broken, shop://items/{name},"]),
         ("shop.py:make", ["shop 0.2.0: settings and components are valid."]),
         ("low.py", ["low 0.2.0: settings and components are valid.", "tools      ask, crash, echo, fail, wrong\n"]),
         ("low.py", ["prompts    p\n"]),
@@ -93,12 +91,8 @@ def issuing() -> MCPServer[Any]:
 @pytest.mark.parametrize(
     ("make", "settings", "said"),
     [
-        (
-            lambda: OwnApp("own"),
-            {},
-            "OwnApp.streamable_http_app: anyreplica never calls this method, because it serves",
-        ),
-        (issuing, {}, "MCPServer(auth_server_provider=InMemoryOAuthProvider): not served, because replicas cannot sh"),
+        (lambda: OwnApp("own"), {}, f"OwnApp.streamable_http_app: {NEVER_CALLED}"),
+        (issuing, {}, f"MCPServer(auth_server_provider=InMemoryOAuthProvider): {NOT_SHARED}"),
         (shop.make, {"mcp_components": ("tests.packs.scoped",)}, "MCP_COMPONENTS=tests.packs.scoped: "),
         (dict, {}, "This is a builtins.dict; it must be a FastMCP server, or an MCPServer or a low-level Server"),
     ],
