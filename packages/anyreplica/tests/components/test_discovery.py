@@ -44,7 +44,7 @@ def refusal(*packages: str) -> str:
 
 
 def test_the_shipped_examples() -> None:
-    """Discovery finds the components of the sample."""
+    """Discovery finds the components of the sample, and with AUTO_DISCOVER=false nothing."""
     assert set(keys("server")) >= {
         "prompt:summarize@",
         "resource:template://about@",
@@ -53,10 +53,6 @@ def test_the_shipped_examples() -> None:
         "tool:echo@",
         "tool:server_info@",
     }
-
-
-def test_nothing_without_auto_discover() -> None:
-    """With AUTO_DISCOVER=false discovery finds nothing."""
     assert discover(Settings(auto_discover=False)).components == []
 
 

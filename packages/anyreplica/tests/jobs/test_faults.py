@@ -11,7 +11,7 @@ import pytest
 
 from conftest import until
 from tests.calls import call, text
-from tests.jobs.queue import PACK, Queue, lines, wait_for_begin, wait_for_death
+from tests.jobs.queue import PACK, Queue, lines, wait_for_begin
 from tests.mixed_load import MixedLoad
 
 pytestmark = pytest.mark.needs("redis")
@@ -45,18 +45,14 @@ def test_a_worker_that_resumes_after_redelivery_reports_nothing(jobs_queue: Queu
 
 
 def test_a_worker_runs_as_many_jobs_as_its_limit(jobs_queue: Queue, mark: Path) -> None:
-    """A worker runs up to JOBS_CONCURRENCY jobs at the same time, and starts the next when one has ended.
-
-    A job that is cancelled while it waits never runs.
-    """
+    """A worker runs up to JOBS_CONCURRENCY jobs at once. A job that is cancelled while it waits never runs."""
     jobs = jobs_queue.replica()
     jobs_queue.worker(JOBS_CONCURRENCY="2")
-    made = [jobs.submit("nap", seconds=2, mark=str(mark)) for _ in range(2)]
-    for identity in made:
-        jobs.wait(identity, "running")
-    cancelled = jobs.submit("nap", seconds=2, mark=str(mark.with_name("cancelled")))
-    last = jobs.submit("nap", seconds=2, mark=str(mark))
+    marks = [mark, mark, mark.with_name("cancelled"), mark]
+    *running, cancelled, last = [jobs.submit("nap", seconds=2, mark=str(each)) for each in marks]
     assert jobs.client.delete(f"/jobs/{cancelled}").json()["status"] == "cancelled"
+    for identity in running:
+        jobs.wait(identity, "running")
     assert jobs.status(last)["status"] == "pending"
     assert jobs.wait(last)["status"] == "completed"
     assert lines(mark.with_name("cancelled")) == []
@@ -68,7 +64,7 @@ def test_a_job_that_kills_each_of_its_workers_fails(jobs_queue: Queue, mark: Pat
     identity = jobs.submit("kills_its_worker", times=9, mark=str(mark))
     for _ in range(3):
         (worker,) = jobs_queue.start([("worker",)], False)
-        wait_for_death(worker)
+        worker.process.wait(60)
     jobs_queue.worker()
     status = jobs.wait(identity)
     assert (status["status"], status["attempts"]) == ("failed", 3)
@@ -97,10 +93,7 @@ def test_a_stopping_worker_finishes_its_running_jobs(jobs_queue: Queue, mark: Pa
 
 
 def test_a_job_beyond_the_grace_period_moves_to_another_worker(jobs_queue: Queue, mark: Path) -> None:
-    """A job that runs beyond its worker's grace period moves to another worker at once.
-
-    It does not wait for redelivery, and the move does not count as an attempt.
-    """
+    """A job beyond its worker's grace period moves to another worker at once. This is no further attempt."""
     jobs, worker = jobs_queue.replica(), jobs_queue.worker(JOBS_REDELIVERY_SECONDS="60")
     identity = jobs.submit("nap", seconds=4, mark=str(mark))
     wait_for_begin(mark)
@@ -140,10 +133,7 @@ def test_an_outage_of_redis(jobs_queue: Queue, mark: Path) -> None:
 
 
 def test_a_short_outage_does_not_disturb_a_running_job(jobs_queue: Queue, mark: Path) -> None:
-    """After a short outage of Redis, a job that runs longer than the redelivery time is not started twice.
-
-    Workers start other jobs while it runs.
-    """
+    """After a short outage of Redis, workers start other jobs, but no running job a second time."""
     jobs_queue.redis.keep()
     jobs = jobs_queue.replica()
     jobs_queue.start([("worker",)] * 2, JOBS_REDELIVERY_SECONDS="4")
@@ -171,10 +161,7 @@ def test_a_worker_notices_a_cancellation_without_a_message(jobs_queue: Queue, ma
 
 
 def test_a_hanging_redis_of_jobs_takes_no_places_of_other_calls(jobs_queue: Queue) -> None:
-    """While the Redis of jobs is stopped, 120 clients ask for a job: all other calls are answered.
-
-    When Redis goes on, the same replica serves jobs again.
-    """
+    """While the Redis of jobs hangs, 120 clients ask for a job, and all other calls are answered."""
     jobs = jobs_queue.replica(MCP_COMPONENTS=f"{PACK},server")
     identity = jobs.submit("text_of", length=1)
     load = MixedLoad(jobs.url, "job", "GET", f"/jobs/{identity}/status", {})

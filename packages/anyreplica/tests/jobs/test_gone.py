@@ -20,10 +20,7 @@ RESET = struct.pack("ii", 1, 0)
 def test_a_client_that_disconnects_causes_no_error(
     start_server: StartServer, tmp_path: Path, way: str, more: bytes, reset: bool
 ) -> None:
-    """A client that disconnects causes no error in the log of a replica that runs the job itself.
-
-    With the tool, the job runs to its end.
-    """
+    """A client that disconnects causes no error in the log of a replica that runs the job, which goes on."""
     mark = tmp_path / "mark"
     arguments = {"seconds": 0.5, "mark": str(mark)}
     submission = {"name": "submit_job", "arguments": {"job": "nap", "arguments": arguments}}

@@ -71,10 +71,7 @@ def test_another_replica_answers_requests_for_a_task(replicas: tuple[Jobs, Jobs]
 
 
 def test_unknown_tasks_are_not_found(jobs: Jobs) -> None:
-    """A request for an unknown task gets "invalid params" (-32602), as the tasks extension requires.
-
-    If the header Mcp-Name names another task than the body, the request gets -32020.
-    """
+    """An unknown task is an invalid parameter (-32602). A header Mcp-Name of another task is refused (-32020)."""
     for method in ("tasks/get", "tasks/cancel"):
         assert tasked(jobs, method, {"taskId": "none"})["error"]["code"] == -32602
     wrong = tasked(jobs, "tasks/get", {"taskId": "none"}, **{"Mcp-Name": "other"})
@@ -82,11 +79,7 @@ def test_unknown_tasks_are_not_found(jobs: Jobs) -> None:
 
 
 def test_a_client_without_the_extension_gets_no_task(jobs: Jobs) -> None:
-    """A client that does not declare the tasks extension gets a result, not a task.
-
-    A request for a task gets an error that names the missing capability. The handshake protocol does not have the
-    method.
-    """
+    """A client that does not declare the tasks extension gets a result; a request for a task names what it lacks."""
     url = jobs.url
     undeclared = modern(url, "tasks/get", {"taskId": "x"}).json()["error"]
     assert undeclared["code"] == -32021

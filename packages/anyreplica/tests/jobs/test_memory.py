@@ -97,7 +97,10 @@ def test_unusable_settings_stop_the_start(arguments: tuple[str, ...], settings: 
         ("@job(timeout=0)\nasync def f(): ...", "f: timeout=0 must be a finite number of seconds greater than 0"),
         ("@job(retries=-1)\nasync def never(): ...", "never: retries=-1 must be 0 or more"),
         ("@job(name='two')\nasync def f(): ...\n@job\nasync def two(): ...", "job 'two' is already defined at"),
-        ("@tool\nasync def submit_job(): ...\n@job\nasync def f(): ...", "tool 'submit_job' has the name of a job or"),
+        (
+            "@tool\nasync def submit_job(): ...\n@job\nasync def f(): ...",
+            "tool 'submit_job' has the name of a job or a job tool; rename the tool",
+        ),
         ("@job\nasync def odd(*args: int): ...", "odd: "),
     ],
 )

@@ -126,10 +126,7 @@ def test_a_page_in_a_browser_submits_no_jobs(jobs: Jobs, headers: dict[str, str]
 
 
 def test_an_owners_jobs_are_listed_by_page(shared: Queue) -> None:
-    """The list shows an owner's jobs from new to old, each once, even if new jobs arrive between two pages.
-
-    Each job has a different id of 32 characters (192 random bits).
-    """
+    """The list shows each job once, from new to old, also if new jobs arrive meanwhile. Ids have 192 random bits."""
     jobs = shared.replica(AUTH_ENABLED="true", AUTH_TOKEN="lister")
     made = [jobs.submit("text_of", length=number) for number in range(7)]
     assert [len(each) for each in set(made)] == [32] * 7

@@ -26,6 +26,7 @@ async def hangs():
 async def secret():
     raise OSError("password hunter2 is wrong")
 """
+ONE = "@check\nasync def f(): ..."
 
 
 def pack(folder: Path, source: str) -> dict[str, str]:
@@ -100,7 +101,7 @@ def test_an_unknown_caller_is_logged_and_counted(start_server: StartServer, path
     [
         ("@check\ndef plain(): ...", "needing.py:3: TypeError: @check needs an async function without arguments"),
         ("@check\nasync def f(x): ...", "needing.py:3: TypeError: @check needs an async function without arguments"),
-        ("@check\nasync def f(): ...\n" * 2, "needing.py:5: check 'f' is already defined at"),
+        (f"{ONE}\n@check(name='f')\nasync def g(): ...", "needing.py:5: check 'f' is already defined at"),
     ],
 )
 def test_an_invalid_check_stops_the_start(tmp_path: Path, source: str, said: str) -> None:

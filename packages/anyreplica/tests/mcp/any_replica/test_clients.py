@@ -33,9 +33,9 @@ async def test_the_sdks_client_holds_a_conversation(fleet: Fleet, mode: str) -> 
 
     async with httpx2.AsyncClient(event_hooks={"response": [note]}, timeout=60) as http:
         transport = streamable_http_client(f"{fleet.url}/mcp", http_client=http)
-        hearing: dict[str, Any] = {"logging_callback": log, "log_level": "info"}
-        answering = {"elicitation_callback": elicit, "sampling_callback": sample, "list_roots_callback": roots}
-        async with Client(transport, mode=mode, cache=None, **hearing, **answering) as client:
+        callbacks: dict[str, Any] = {"elicitation_callback": elicit, "sampling_callback": sample}
+        callbacks |= {"list_roots_callback": roots, "logging_callback": log, "log_level": "info"}
+        async with Client(transport, mode=mode, cache=None, **callbacks) as client:
             assert "echo" in [tool.name for tool in (await client.list_tools()).tools]
             assert said(await client.call_tool("echo", {"message": "hällo 🌍"})) == "hällo 🌍"
             (contents,) = (await client.read_resource("test://template/7/data")).contents
