@@ -19,17 +19,13 @@ _MODES = {"handshake": "legacy", "stateless": "2026-07-28"}
 AnyClient = Client[StreamableHttpTransport]
 
 
-def client(fleet: Fleet, family: Family, token: str = "", **options: Any) -> AnyClient:
-    """Return a client whose requests go to one replica after the other. It keeps no lists."""
+@asynccontextmanager
+async def conversation(fleet: Fleet, family: Family, token: str = "", **options: Any) -> AsyncIterator[AnyClient]:
+    """A client whose requests go to one replica after the other. It keeps no lists, and has 60 s for all it does."""
     headers = {"X-Test": family, **({"Authorization": f"Bearer {token}"} if token else {})}
     transport = StreamableHttpTransport(f"{fleet.url}/mcp", headers=headers)
-    return Client(transport, **{"mode": _MODES[family], "cache": False, **options})
-
-
-@asynccontextmanager
-async def conversation(fleet: Fleet, family: Family, **options: Any) -> AsyncIterator[AnyClient]:
-    """A conversation of at most 60 s with a new client."""
-    async with asyncio.timeout(60), client(fleet, family, **options) as opened:
+    given = {"mode": _MODES[family], "cache": False, **options}
+    async with asyncio.timeout(60), Client(transport, **given) as opened:
         yield opened
 
 

@@ -11,11 +11,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.needs("redis"), pytest.mark.paramet
 
 
 async def test_mounted_servers(brought: Fleet, family: Family) -> None:
-    """Servers that are mounted at several depths answer under the names of their namespaces.
-
-    A call passes the middleware of each server on its way, once. A tool that a mounted server does not have is unknown,
-    with its whole name.
-    """
+    """Mounted servers answer under their namespaces, and a call passes the middleware of each on its way once."""
     async with conversation(brought, family) as client:
         assert await tools(client, "library_") == ["opening_hours", "shelves_find", "who_serves"]
         assert await said(client, "add", a=2) == 3
@@ -40,22 +36,18 @@ async def test_openapi(brought: Fleet, family: Family) -> None:
 
 
 async def test_proxy(brought: Fleet, family: Family) -> None:
-    """A proxy passes calls on to another server."""
-    async with conversation(brought, family) as client:
-        assert await tools(client, "proxied_") == ["arrive", "far_away", "journey"]
-        assert await said(client, "proxied_far_away", place="Rome") == {"place": "Rome", "server": "upstream"}
-        assert await read(client, "far://proxied/Rome") == "Rome is far away"
-        assert await prompted(client, "proxied_travel", place="Rome") == "How do I get to Rome?"
-
-
-async def test_progress_through_a_proxy(brought: Fleet, family: Family) -> None:
-    """Progress of the other server reaches the client while the call runs."""
+    """A proxy passes calls on to another server, whose progress reaches the client while the call runs."""
     heard: asyncio.Queue[float] = asyncio.Queue()
 
     async def progress(progress: float, total: float | None, message: str | None) -> None:
         heard.put_nowait(progress)
 
     async with conversation(brought, family) as client:
+        assert await tools(client, "proxied_") == ["arrive", "far_away", "journey"]
+        assert await said(client, "proxied_far_away", place="Rome") == {"place": "Rome", "server": "upstream"}
+        assert await read(client, "far://proxied/Rome") == "Rome is far away"
+        assert await prompted(client, "proxied_travel", place="Rome") == "How do I get to Rome?"
+
         journey = asyncio.create_task(client.call_tool("proxied_journey", progress_handler=progress))
         assert await heard.get() == 1
         await client.call_tool("proxied_arrive")

@@ -11,10 +11,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.needs("redis")]
 
 @pytest.mark.parametrize("family", FAMILIES)
 async def test_lifespans_and_dependencies(brought: Fleet, family: Family) -> None:
-    """A tool gets what the lifespan of its own server has opened, also in a mounted server.
-
-    Tools, resources and prompts get their dependencies, which are open during the call or as long as the replica.
-    """
+    """Lifespans, of a mounted server, too, and dependencies are open in tools, resources and prompts."""
     async with conversation(brought, family) as client:
         assert await said(client, "opened") == {"settings": "read", "database": "open"}
         assert await said(client, "opened_printing") == {"printer": "open for printing"}

@@ -5,15 +5,10 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
+import mcp_types as mt
 import pytest
 from mcp import Client
 from mcp.shared.subscriptions import PromptsListChanged, ResourcesListChanged, ResourceUpdated, ToolsListChanged
-from mcp_types import (
-    PromptListChangedNotification,
-    ResourceListChangedNotification,
-    ResourceUpdatedNotification,
-    ToolListChangedNotification,
-)
 
 from tests.fastmcp_server.clients import FAMILIES, conversation
 from tests.replicas import Family, Fleet
@@ -64,8 +59,8 @@ async def test_a_session_hears_changes(brought: Fleet, family: Family) -> None:
     async def hear(message: Any) -> None:
         heard.put_nowait(type(message))
 
-    wanted = {ToolListChangedNotification, PromptListChangedNotification, ResourceListChangedNotification}
-    wanted.add(ResourceUpdatedNotification)
+    lists = {mt.ToolListChangedNotification, mt.PromptListChangedNotification, mt.ResourceListChangedNotification}
+    wanted = {*lists, mt.ResourceUpdatedNotification}
     async with (
         conversation(brought, "handshake", message_handler=hear) as listener,
         conversation(brought, family) as caller,

@@ -62,6 +62,7 @@ ROUTE = """
 @mcp.custom_route('/healthz', methods=['GET'])
 async def route(request): ...
 """
+MOVE = "set another path for it, for example LIVENESS_PATH=/livez"
 LIFESPAN = """
 from fastmcp.server.lifespan import lifespan
 @lifespan
@@ -96,7 +97,7 @@ def one() -> int: return 1
         (LIFESPAN, "Start failed: RuntimeError: no database (server.py:7; "),
         (EXTENSION, "Start failed: RuntimeError: no queue (server.py:10; "),
         (TRANSFORM, "Start failed: ValueError: Unknown arguments in transform_args: no."),
-        (ROUTE, "custom_route /healthz: the liveness probe has this path; set another path for it, for example LIVEN"),
+        (ROUTE, f"custom_route /healthz: the liveness probe has this path; {MOVE}"),
     ],
     ids=["lifespan", "extension", "transform", "custom route at the path of a probe"],
 )

@@ -17,10 +17,7 @@ servers = pytest.mark.parametrize("server", ["", "kept_"], ids=["of the server",
 
 @servers
 async def test_the_state_of_a_session(brought: Fleet, server: str) -> None:
-    """What a tool keeps with `ctx.set_state` is there in the next calls of the session, and in no other session.
-
-    No other server sees it, not even for the same session. Only the handshake protocol has sessions.
-    """
+    """`ctx.set_state` holds for the next calls of this session and this server, on any replica, and no others."""
     other = "" if server else "kept_"
     async with conversation(brought, "handshake") as client:
         assert await said(client, f"{server}remember", value="tea") == "tea"
@@ -39,10 +36,7 @@ async def test_state_without_a_session(brought: Fleet) -> None:
 
 @families
 async def test_session_tools(brought: Fleet, family: Family) -> None:
-    """A session that `create_session` has made exists on every replica, until `end_session` ends it.
-
-    A session id that nobody has made is refused on every replica.
-    """
+    """A session of `create_session` exists on every replica until `end_session`. No other id is accepted."""
     async with conversation(brought, family) as client:
         made = (await client.call_tool("kept_create_session")).data
         assert await said(client, "kept_write", session_id=made, value="tea") == "tea"
@@ -77,10 +71,7 @@ async def test_the_notes_of_a_user(with_keys: Fleet, family: Family, server: str
 
 
 async def test_a_session_hides_a_tool(with_keys: Fleet) -> None:
-    """A tool that a session hides is gone for this session on every replica, and there for all others.
-
-    Only the handshake protocol has sessions.
-    """
+    """A tool that a session hides is gone for this session on every replica, and there for all others."""
     async with conversation(with_keys, "handshake", token=KEYS["ada"]) as client:
         assert await tools(client, "library_") == LIBRARY
         await client.call_tool("hide_tool", {"name": "library_opening_hours"})

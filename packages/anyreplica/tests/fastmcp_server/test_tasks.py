@@ -20,10 +20,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.needs("redis")]
 
 
 async def test_a_tool_runs_as_a_task(brought: Fleet) -> None:
-    """A task runs with its dependencies, its Context and the headers of its call; any replica has its result.
-
-    A client of the handshake protocol gets the result of the tool at once.
-    """
+    """A task has its dependencies, Context and headers. A client of the handshake protocol waits for the result."""
     async with conversation(brought, "stateless") as client:
         tasks = [await call_tool_task(client, "later_print_book", {"pages": pages}) for pages in (1, 2, 3)]
         for pages, task in enumerate(tasks, 1):
@@ -72,9 +69,7 @@ async def test_a_task_that_asks(brought: Fleet) -> None:
 
 
 async def test_a_task_that_asks_first(brought: Fleet) -> None:
-    """The question of a tool that only runs as a task is the reply to its call. The answer, at another replica, gets
-    the task. The function runs once for each round, as a task.
-    """
+    """A tool that only runs as a task asks in the reply to its call. The answer, at another replica, gets the task."""
 
     async def answer(message: str, response_type: Any, params: Any, context: Any) -> Any:
         return ElicitResult(action="accept", content={"size": "A5"})

@@ -43,17 +43,12 @@ async def test_resources_and_prompts_as_tools(brought: Fleet, family: Family) ->
         assert "Make a plan for tea." in str(plan)
 
 
-async def test_version_filter(brought: Fleet, family: Family) -> None:
-    """Only the versions that the filter lets pass are served."""
+async def test_version_filter_and_visibility(brought: Fleet, family: Family) -> None:
+    """Only the versions that a filter lets pass are served, and no tools that are hidden by tag or by key."""
     async with conversation(brought, family) as client:
         assert await said(client, "old_convert", value=3) == "old 3"
         assert (await client.call_tool("old_convert", {"value": 3}, version="1.0")).data == "old 3"
         assert (await client.call_tool("old_convert", {"value": 3}, version="2.0", raise_on_error=False)).is_error
-
-
-async def test_visibility(brought: Fleet, family: Family) -> None:
-    """Tools are hidden by tag and by key, and shown again by tag. A hidden version leaves the other one."""
-    async with conversation(brought, family) as client:
         assert await tools(client, "partly_") == ["count", "report"]
         assert await said(client, "partly_count") == 3
         assert await said(client, "partly_erase") == "Unknown tool: 'partly_erase'"
