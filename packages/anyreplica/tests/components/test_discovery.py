@@ -44,7 +44,7 @@ def refusal(*packages: str) -> str:
 
 
 def test_the_shipped_examples() -> None:
-    """Discovery finds the components of the sample."""
+    """Discovery finds the components of the sample, and with AUTO_DISCOVER=false nothing."""
     assert set(keys("server")) >= {
         "prompt:summarize@",
         "resource:template://about@",
@@ -53,18 +53,11 @@ def test_the_shipped_examples() -> None:
         "tool:echo@",
         "tool:server_info@",
     }
-
-
-def test_nothing_without_auto_discover() -> None:
-    """With AUTO_DISCOVER=false discovery finds nothing."""
     assert discover(Settings(auto_discover=False)).components == []
 
 
 def test_component_folders_are_searched_completely(pack: Path) -> None:
-    """Discovery searches the component folders at any depth, without the need for `__init__.py`.
-
-    It skips names that begin with `_` or `.`, and modules outside the component folders.
-    """
+    """Discovery searches the component folders at any depth, but no names with `_` or `.` and no other modules."""
     write(pack / "tools/top.py", TOOL.format(name="top"))
     write(pack / "tools/__init__.py", TOOL.format(name="in_the_room_itself"))
     write(pack / "tools/deep/er/nested.py", TOOL.format(name="nested"))
@@ -72,13 +65,8 @@ def test_component_folders_are_searched_completely(pack: Path) -> None:
     write(pack / "prompts/asks.py", "from fastmcp.prompts import prompt\n\n@prompt\ndef asks() -> str: return ''\n")
     for left_out in ("tools/_private.py", "tools/_folder/hidden.py", "tools/.hidden/hidden.py", "beside.py"):
         write(pack / left_out, "raise RuntimeError('imported')\n")
-    assert keys("pack") == [
-        "tool:in_the_room_itself@",
-        "tool:nested@",
-        "tool:hyphenated@",
-        "tool:top@",
-        "prompt:asks@",
-    ]
+    found = ["tool:in_the_room_itself@", "tool:nested@", "tool:hyphenated@", "tool:top@", "prompt:asks@"]
+    assert keys("pack") == found
 
 
 def test_a_package_without_component_folders_is_searched_completely(pack: Path) -> None:
@@ -93,6 +81,7 @@ SHARED = TOOL.format(name="shared") + "\nalias = shared\n\n" + TOOL.format(name=
 IMPORTS = "from pack.a import shared\n\ndef plain() -> None: ...\n"
 MADE = "from fastmcp.resources import TextResource\n\nmotd = TextResource(uri='x://motd', name='motd', text='hi')\n"
 VERSION = "from fastmcp.tools import tool\n\n@tool(version='{0}')\ndef f() -> int: return {0}\n"
+OF_TOOL, OF_RESOURCE = "from fastmcp.tools import tool\n", "from fastmcp.resources import resource\n"
 
 
 @pytest.mark.parametrize(
@@ -105,10 +94,7 @@ VERSION = "from fastmcp.tools import tool\n\n@tool(version='{0}')\ndef f() -> in
     ids=["public functions", "made by hand", "versions"],
 )
 def test_what_is_a_component(pack: Path, files: dict[str, str], found: list[str]) -> None:
-    """Private functions, imported functions and second names are not components. FastMCP's own objects are.
-
-    Two versions of a tool are two components.
-    """
+    """FastMCP's own objects and each version are components; private and imported functions and aliases are not."""
     for name, text in files.items():
         write(pack / name, text)
     assert keys("pack") == found
@@ -139,18 +125,12 @@ def test_components_from_a_factory_or_a_decorator_are_served(pack: Path) -> None
         ("def broken(:\n", "pack/bad.py:1: invalid syntax"),
         ("import sys\nsys.exit('bye')\n", "pack/bad.py:2: SystemExit: bye"),
         ("from pack.good import missing\n", "pack/bad.py:1: ImportError: cannot import name 'missing'"),
+        (f"{OF_TOOL}@tool\ndef f(*a: int): ...\n", "pack/bad.py:2: f: Functions with *args are not supported as tools"),
         (
-            "from fastmcp.tools import tool\n\n@tool\ndef f(*args: int) -> int: return 1\n",
-            "pack/bad.py:3: f: Functions with *args are not supported as tools",
+            f"{OF_TOOL}class Odd: ...\n@tool\ndef f(x: Odd): ...\n",
+            "pack/bad.py:3: f: Unable to generate pydantic-core schema for <class 'pack.bad.Odd'>",
         ),
-        (
-            "from fastmcp.tools import tool\n\nclass Odd: ...\n\n@tool\ndef f(x: Odd) -> int: return 1\n",
-            "pack/bad.py:5: f: Unable to generate pydantic-core schema for <class 'pack.bad.Odd'>",
-        ),
-        (
-            "from fastmcp.resources import resource\n\n@resource('x://{a}')\ndef f(b: str) -> str: return ''\n",
-            "pack/bad.py:3: f: Required function arguments",
-        ),
+        (f"{OF_RESOURCE}@resource('x://{{a}}')\ndef f(b: str): ...\n", "pack/bad.py:2: f: Required function arguments"),
         (TOOL.format(name="good"), "pack/good.py:3: tool 'good' is already defined at pack/bad.py:3"),
     ],
 )

@@ -37,17 +37,12 @@ def read(url: str, uri: str, version: str) -> dict[str, Any]:
 
 
 def test_a_missing_resource(items: Server) -> None:
-    """A missing resource gets the error code of the protocol version and the text of the exception.
-
-    It causes no error in the log, but a function that fails does.
-    """
+    """A missing resource gets the version's error code and its own text, and causes no error in the log."""
     for uri, message in MISSING.items():
         for version, code in CODES.items():
             assert read(items.url, uri, version)["error"] == {"code": code, "message": message, "data": {"uri": uri}}
     assert read(items.url, "broken://x", "2025-11-25")["error"]["code"] == -32603
-    until(
-        lambda: "ValueError: invalid literal for int()" in items.output, "the log contains the traceback of the failure"
-    )
+    until(lambda: "ValueError: invalid literal for int()" in items.output, "the log contains the traceback")
     before, _, after = items.output.partition("Error reading resource 'broken://x'")
     assert "Traceback" in after
     assert "Traceback" not in before

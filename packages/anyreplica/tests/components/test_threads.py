@@ -11,8 +11,10 @@ from anyio import from_thread
 from anyreplica.components.threads import Threads
 from conftest import until
 
+pytestmark = pytest.mark.anyio
 
-def test_a_function_runs_in_a_thread_with_the_context_of_its_call() -> None:
+
+async def test_a_function_runs_in_a_thread_with_the_context_of_its_call() -> None:
     """The function has the context variables of its call, and its result or exception reaches the call."""
     variable: ContextVar[int] = ContextVar("variable")
 
@@ -25,19 +27,16 @@ def test_a_function_runs_in_a_thread_with_the_context_of_its_call() -> None:
     def stopping() -> None:
         raise StopIteration
 
-    async def main() -> None:
-        pool = Threads(2)
-        variable.set(7)
-        assert await pool.run(function) == (False, 7)
-        with pytest.raises(LookupError, match="no"):
-            await pool.run(failing)
-        with pytest.raises(RuntimeError, match="StopIteration"):
-            await pool.run(stopping)
-
-    asyncio.run(main())
+    pool = Threads(2)
+    variable.set(7)
+    assert await pool.run(function) == (False, 7)
+    with pytest.raises(LookupError, match="no"):
+        await pool.run(failing)
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        await pool.run(stopping)
 
 
-def test_there_are_at_most_as_many_threads_as_allowed() -> None:
+async def test_there_are_at_most_as_many_threads_as_allowed() -> None:
     """Further calls wait for a thread. A call that finds an idle thread starts no new one."""
     running = most = 0
     lock, seen = threading.Lock(), set[int]()
@@ -53,41 +52,35 @@ def test_there_are_at_most_as_many_threads_as_allowed() -> None:
         with lock:
             running -= 1
 
-    async def main() -> None:
-        pool = Threads(3)
-        calls = [asyncio.ensure_future(pool.run(function)) for _ in range(20)]
-        await asyncio.to_thread(until, lambda: running == 3, "three threads run")
-        go_on.set()
-        await asyncio.gather(*calls)
-        for _ in range(50):
-            await pool.run(function)
-
-    asyncio.run(main())
+    pool = Threads(3)
+    calls = [asyncio.ensure_future(pool.run(function)) for _ in range(20)]
+    await asyncio.to_thread(until, lambda: running == 3, "three threads run")
+    go_on.set()
+    await asyncio.gather(*calls)
+    for _ in range(50):
+        await pool.run(function)
     assert (most, len(seen)) == (3, 3)
 
 
-def test_a_cancelled_call_that_waits_never_runs() -> None:
+async def test_a_cancelled_call_that_waits_never_runs() -> None:
     """A cancelled call leaves its thread to the function until it ends. A call that waits for a thread does not run."""
     go_on, ran = threading.Event(), []
 
-    async def main() -> None:
-        pool = Threads(1)
-        first = asyncio.ensure_future(pool.run(lambda: go_on.wait(10)))
-        second = asyncio.ensure_future(pool.run(lambda: ran.append(2)))
-        await asyncio.sleep(0)
-        first.cancel()
-        second.cancel()
-        await asyncio.gather(first, second, return_exceptions=True)
-        third = asyncio.ensure_future(pool.run(lambda: ran.append(3)))
-        await asyncio.sleep(0)
-        go_on.set()
-        await third
-
-    asyncio.run(main())
+    pool = Threads(1)
+    first = asyncio.ensure_future(pool.run(lambda: go_on.wait(10)))
+    second = asyncio.ensure_future(pool.run(lambda: ran.append(2)))
+    await asyncio.sleep(0)
+    first.cancel()
+    second.cancel()
+    await asyncio.gather(first, second, return_exceptions=True)
+    third = asyncio.ensure_future(pool.run(lambda: ran.append(3)))
+    await asyncio.sleep(0)
+    go_on.set()
+    await third
     assert ran == [3]
 
 
-def test_a_function_may_use_anyio_from_its_thread() -> None:
+async def test_a_function_may_use_anyio_from_its_thread() -> None:
     """`from_thread.run` reaches the event loop, and `check_cancelled` raises after the cancellation of the call."""
     started, cancelled = threading.Event(), threading.Event()
     noticed: list[bool] = []
@@ -107,36 +100,30 @@ def test_a_function_may_use_anyio_from_its_thread() -> None:
             noticed.append(isinstance(error, asyncio.CancelledError))
             raise
 
-    async def main() -> None:
-        pool = Threads(1)
-        assert await pool.run(function) == threading.main_thread().name
-        call = asyncio.ensure_future(pool.run(long))
-        await asyncio.to_thread(started.wait, 10)
-        call.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await call
-        cancelled.set()
-        await asyncio.to_thread(until, lambda: noticed == [True], "the function notices")
-
-    asyncio.run(main())
+    pool = Threads(1)
+    assert await pool.run(function) == threading.main_thread().name
+    call = asyncio.ensure_future(pool.run(long))
+    await asyncio.to_thread(started.wait, 10)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    cancelled.set()
+    await asyncio.to_thread(until, lambda: noticed == [True], "the function notices")
     assert noticed == [True]
 
 
-def test_an_idle_thread_ends_and_keeps_no_result() -> None:
+async def test_an_idle_thread_ends_and_keeps_no_result() -> None:
     """A thread without calls ends after some time. Before that, it does not keep the last result."""
 
     class Result:
         """Something that a weak reference can refer to."""
 
-    async def main() -> None:
-        pool = Threads(2, idle_seconds=0.2)
-        thread = await pool.run(threading.current_thread)
-        result = weakref.ref(await pool.run(Result))
-        await asyncio.to_thread(until, lambda: result() is None, "the result is gone")
-        await asyncio.to_thread(until, lambda: not thread.is_alive(), "the thread ends")
-        assert await pool.run(lambda: 5) == 5
-
-    asyncio.run(main())
+    pool = Threads(2, idle_seconds=0.2)
+    thread = await pool.run(threading.current_thread)
+    result = weakref.ref(await pool.run(Result))
+    await asyncio.to_thread(until, lambda: result() is None, "the result is gone")
+    await asyncio.to_thread(until, lambda: not thread.is_alive(), "the thread ends")
+    assert await pool.run(lambda: 5) == 5
 
 
 def test_a_thread_outlives_its_loop() -> None:

@@ -1,7 +1,8 @@
 """Clients of both protocol families."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 from fastmcp import Client
@@ -18,21 +19,14 @@ _MODES = {"handshake": "legacy", "stateless": "2026-07-28"}
 AnyClient = Client[StreamableHttpTransport]
 
 
-def client(fleet: Fleet, family: Family, token: str = "", **options: Any) -> AnyClient:
-    """Return a client whose requests go to one replica after the other. It keeps no lists."""
+@asynccontextmanager
+async def conversation(fleet: Fleet, family: Family, token: str = "", **options: Any) -> AsyncIterator[AnyClient]:
+    """A client whose requests go to one replica after the other. It keeps no lists, and has 60 s for all it does."""
     headers = {"X-Test": family, **({"Authorization": f"Bearer {token}"} if token else {})}
     transport = StreamableHttpTransport(f"{fleet.url}/mcp", headers=headers)
-    return Client(transport, **{"mode": _MODES[family], "cache": False, **options})
-
-
-def converse(fleet: Fleet, family: Family, steps: Callable[[AnyClient], Awaitable[None]], **options: Any) -> None:
-    """Run the steps of a conversation with a new client."""
-
-    async def run() -> None:
-        async with client(fleet, family, **options) as opened:
-            await steps(opened)
-
-    asyncio.run(asyncio.wait_for(run(), 60))
+    given = {"mode": _MODES[family], "cache": False, **options}
+    async with asyncio.timeout(60), Client(transport, **given) as opened:
+        yield opened
 
 
 async def said(opened: AnyClient, tool: str, **arguments: Any) -> Any:

@@ -20,30 +20,18 @@ def command(server: str) -> tuple[str, ...]:
 @contextmanager
 def replicas(folder: Path, server: str, **settings: str) -> Iterator[Fleet]:
     """Run three replicas of a server, with full sessions and a Redis."""
-    with (
-        RedisServer(folder / "redis.log") as redis,
-        running(
-            folder,
-            3,
-            command=command(server),
-            MCP_COMPONENTS="",
-            REDIS_URL=redis.url,
-            JOBS_URL=redis.url,
-            HANDSHAKE_SESSIONS="full",
-            **settings,
-        ) as found,
-    ):
-        yield found
+    with RedisServer(folder / "redis.log") as redis:
+        settings |= {"REDIS_URL": redis.url, "JOBS_URL": redis.url, "HANDSHAKE_SESSIONS": "full", "MCP_COMPONENTS": ""}
+        with running(folder, 3, command=command(server), **settings) as found:
+            yield found
 
 
 @pytest.fixture(scope="session")
 def brought(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """Three replicas with full sessions that share a Redis, and an upstream server for the proxy."""
     folder = tmp_path_factory.mktemp("fastmcp-server")
-    upstream = Server(folder / "upstream.log", command=command("upstream.py"))
-    try:
-        upstream.wait_ready()
-        with replicas(folder, "server.py:mcp", UPSTREAM_URL=f"{upstream.url}/mcp") as found:
-            yield found
-    finally:
-        upstream.stop()
+    with (
+        Server(folder / "upstream.log", command=command("upstream.py")) as upstream,
+        replicas(folder, "server.py:mcp", UPSTREAM_URL=f"{upstream.url}/mcp") as found,
+    ):
+        yield found

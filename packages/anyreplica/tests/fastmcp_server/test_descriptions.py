@@ -1,6 +1,5 @@
 """Tests that what an author writes about the server and its components reaches the clients of any replica."""
 
-import asyncio
 from typing import Any
 
 import httpx2
@@ -10,35 +9,31 @@ from fastmcp.client.transports import StreamableHttpTransport
 from mcp_types import Icon
 
 from tests.calls import legacy, modern
-from tests.fastmcp_server.clients import FAMILIES, REPLICAS, AnyClient, converse, prompted, read, said
+from tests.fastmcp_server.clients import FAMILIES, REPLICAS, conversation, prompted, read, said
 from tests.fastmcp_server.served.catalogue import ICON
 from tests.replicas import Family, Fleet
 
-pytestmark = pytest.mark.needs("redis")
+pytestmark = [pytest.mark.anyio, pytest.mark.needs("redis")]
 families = pytest.mark.parametrize("family", FAMILIES)
 
 
 @families
-def test_the_server(brought: Fleet, family: Family) -> None:
+async def test_the_server(brought: Fleet, family: Family) -> None:
     """The name, version, icons, address and instructions of the server are those of its author."""
-
-    async def steps(client: AnyClient) -> None:
-        server = client.server_info
-        assert server is not None
-        assert (server.name, server.version) == ("everything", "1.2.3")
-        assert server.website_url == "https://example.com/everything"
-        assert server.icons == [Icon(src="https://example.com/everything.png")]
-        assert client.instructions == "Everything that FastMCP offers."
-
     for _ in range(REPLICAS):
-        converse(brought, family, steps, mode="legacy" if family == "handshake" else "auto")
+        async with conversation(brought, family, mode="legacy" if family == "handshake" else "auto") as client:
+            server = client.server_info
+            assert server is not None
+            assert (server.name, server.version) == ("everything", "1.2.3")
+            assert server.website_url == "https://example.com/everything"
+            assert server.icons == [Icon(src="https://example.com/everything.png")]
+            assert client.instructions == "Everything that FastMCP offers."
 
 
 @families
-def test_tool_versions(brought: Fleet, family: Family) -> None:
+async def test_tool_versions(brought: Fleet, family: Family) -> None:
     """The newest version of a tool is listed and called; a client can call an older one."""
-
-    async def steps(client: AnyClient) -> None:
+    async with conversation(brought, family) as client:
         assert await said(client, "catalogue_quote", item="tea") == {"amount": 3.0, "currency": "EUR"}
         for _ in range(REPLICAS):
             (tool,) = [each for each in await client.list_tools() if each.name == "catalogue_quote"]
@@ -48,14 +43,11 @@ def test_tool_versions(brought: Fleet, family: Family) -> None:
             older = await client.call_tool("catalogue_quote", {"item": "tea"}, version="1")
             assert older.structured_content == {"amount": 1.0, "currency": "DEM"}
 
-    converse(brought, family, steps)
-
 
 @families
-def test_icons_and_annotations(brought: Fleet, family: Family) -> None:
+async def test_icons_and_annotations(brought: Fleet, family: Family) -> None:
     """Components have their icons, annotations, titles, tags and schemas."""
-
-    async def steps(client: AnyClient) -> None:
+    async with conversation(brought, family) as client:
         for _ in range(REPLICAS):
             (tool,) = [each for each in await client.list_tools() if each.name == "catalogue_described"]
             assert (tool.title, tool.icons) == ("A described tool", [ICON])
@@ -72,14 +64,11 @@ def test_icons_and_annotations(brought: Fleet, family: Family) -> None:
         assert await read(client, "price://catalogue/list") == '{"tea": 3}'
         assert await prompted(client, "catalogue_haggle", item="tea") == "What about half the price for tea?"
 
-    converse(brought, family, steps)
-
 
 @families
-def test_apps(brought: Fleet, family: Family) -> None:
+async def test_apps(brought: Fleet, family: Family) -> None:
     """A tool of an app names its user interface, which is a resource of every replica."""
-
-    async def steps(client: AnyClient) -> None:
+    async with conversation(brought, family) as client:
         for _ in range(REPLICAS):
             listed = {each.name: each for each in await client.list_tools()}
             meta = listed["chart"].meta or {}
@@ -94,8 +83,6 @@ def test_apps(brought: Fleet, family: Family) -> None:
         assert await said(client, "chart", values=[1, 2]) == {"values": [1, 2]}
         assert await said(client, "more_values") == [4, 5]
 
-    converse(brought, family, steps)
-
 
 @pytest.mark.parametrize("method", ["tools/list", "prompts/list", "resources/list", "resources/templates/list"])
 def test_cache_hints(brought: Fleet, method: str) -> None:
@@ -109,7 +96,7 @@ def test_cache_hints(brought: Fleet, method: str) -> None:
     assert modern(brought.url, "server/discover").json()["result"]["ttlMs"] == 60_000
 
 
-def test_a_client_with_a_cache_lists_once(brought: Fleet) -> None:
+async def test_a_client_with_a_cache_lists_once(brought: Fleet) -> None:
     """A client that keeps lists for as long as the hint says asks only once (protocol version 2026-07-28)."""
     sent: list[str] = []
 
@@ -119,12 +106,9 @@ def test_a_client_with_a_cache_lists_once(brought: Fleet) -> None:
     def http(*_: Any, **__: Any) -> httpx2.AsyncClient:
         return httpx2.AsyncClient(event_hooks={"request": [note]}, timeout=60)
 
-    async def listed() -> None:
-        transport = StreamableHttpTransport(f"{brought.url}/mcp", httpx_client_factory=http)
-        async with Client(transport, mode="auto", cache=True) as client:
-            first = await client.list_tools()
-            for _ in range(REPLICAS):
-                assert await client.list_tools() == first
-
-    asyncio.run(listed())
+    transport = StreamableHttpTransport(f"{brought.url}/mcp", httpx_client_factory=http)
+    async with Client(transport, mode="auto", cache=True) as client:
+        first = await client.list_tools()
+        for _ in range(REPLICAS):
+            assert await client.list_tools() == first
     assert sent.count("tools/list") == 1

@@ -61,7 +61,8 @@ def test_functions_in_every_form(mode: str, version: str) -> None:
             assert compared(answer.get("result", {})) == compared(result), params
 
 
-def test_a_server_that_another_task_serves() -> None:
+@pytest.mark.anyio
+async def test_a_server_that_another_task_serves() -> None:
     """A server whose lifespan another task has entered can be served, too, for example in a test of its author."""
     mcp, entered, go_on = FastMCP("server"), asyncio.Event(), asyncio.Event()
 
@@ -70,11 +71,8 @@ def test_a_server_that_another_task_serves() -> None:
             entered.set()
             await go_on.wait()
 
-    async def go() -> None:
-        task = asyncio.create_task(enter())
-        await entered.wait()
-        async with lifespan(mcp):
-            go_on.set()
-        await task
-
-    asyncio.run(go())
+    task = asyncio.create_task(enter())
+    await entered.wait()
+    async with lifespan(mcp):
+        go_on.set()
+    await task

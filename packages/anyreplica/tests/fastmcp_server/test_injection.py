@@ -3,37 +3,24 @@
 import httpx
 import pytest
 
-from tests.fastmcp_server.clients import FAMILIES, AnyClient, converse, prompted, read, said
+from tests.fastmcp_server.clients import FAMILIES, conversation, prompted, read, said
 from tests.replicas import Family, Fleet
 
-pytestmark = pytest.mark.needs("redis")
-families = pytest.mark.parametrize("family", FAMILIES)
+pytestmark = [pytest.mark.anyio, pytest.mark.needs("redis")]
 
 
-@families
-def test_lifespans(brought: Fleet, family: Family) -> None:
-    """A tool gets what the lifespan of its own server has opened: of the server itself, and of a mounted one."""
-
-    async def steps(client: AnyClient) -> None:
+@pytest.mark.parametrize("family", FAMILIES)
+async def test_lifespans_and_dependencies(brought: Fleet, family: Family) -> None:
+    """Lifespans, of a mounted server, too, and dependencies are open in tools, resources and prompts."""
+    async with conversation(brought, family) as client:
         assert await said(client, "opened") == {"settings": "read", "database": "open"}
         assert await said(client, "opened_printing") == {"printer": "open for printing"}
-
-    converse(brought, family, steps)
-
-
-@families
-def test_dependencies(brought: Fleet, family: Family) -> None:
-    """Tools, resources and prompts get their dependencies, which are open during the call or as long as the replica."""
-
-    async def steps(client: AnyClient) -> None:
         for _ in range(2):
             assert await said(client, "injected_shared") == "pool 1 of acme"
         assert await said(client, "injected_depends", number=7) == "7: connection of acme, closed []"
         assert await said(client, "injected_with_context") == f"dependencies, dependencies, {family}"
         assert await read(client, "tenant://injected/acme") == "acme: True"
         assert await prompted(client, "injected_introduce") == "We are acme."
-
-    converse(brought, family, steps)
 
 
 def test_custom_routes(brought: Fleet) -> None:

@@ -58,18 +58,11 @@ mcp.mount(FastMCP('mounted', providers=[FileSystemProvider({str(tmp_path / "foun
     assert said.endswith("No module named 'no_such_module'")
 
 
-def test_a_custom_route_at_a_path_that_a_replica_needs(tmp_path: Path) -> None:
-    """A custom route at the path of a probe stops the start. The error names the setting that moves the probe."""
-    server = f"""{SERVER}
+ROUTE = """
 @mcp.custom_route('/healthz', methods=['GET'])
 async def route(request): ...
 """
-    assert refused(tmp_path, server) == (
-        "custom_route /healthz: the liveness probe has this path; set another path for it, for example "
-        "LIVENESS_PATH=/livez"
-    )
-
-
+MOVE = "set another path for it, for example LIVENESS_PATH=/livez"
 LIFESPAN = """
 from fastmcp.server.lifespan import lifespan
 @lifespan
@@ -104,9 +97,10 @@ def one() -> int: return 1
         (LIFESPAN, "Start failed: RuntimeError: no database (server.py:7; "),
         (EXTENSION, "Start failed: RuntimeError: no queue (server.py:10; "),
         (TRANSFORM, "Start failed: ValueError: Unknown arguments in transform_args: no."),
+        (ROUTE, f"custom_route /healthz: the liveness probe has this path; {MOVE}"),
     ],
-    ids=["lifespan", "extension", "transform"],
+    ids=["lifespan", "extension", "transform", "custom route at the path of a probe"],
 )
 def test_an_error_at_the_start(tmp_path: Path, code: str, reason: str) -> None:
-    """An error of a lifespan, an extension or a transform stops the start with one line."""
+    """An error of a lifespan, an extension, a transform or a custom route stops the start with one line."""
     assert refused(tmp_path, SERVER + code).startswith(reason)

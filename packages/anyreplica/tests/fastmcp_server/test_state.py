@@ -6,62 +6,44 @@ from collections.abc import Iterator
 import pytest
 
 from anyreplica.features.keys.key import hash_of
-from tests.fastmcp_server.clients import FAMILIES, AnyClient, converse, said, tools
+from tests.fastmcp_server.clients import FAMILIES, conversation, said, tools
 from tests.fastmcp_server.conftest import replicas
 from tests.replicas import Family, Fleet
 
-pytestmark = pytest.mark.needs("redis")
+pytestmark = [pytest.mark.anyio, pytest.mark.needs("redis")]
 families = pytest.mark.parametrize("family", FAMILIES)
 servers = pytest.mark.parametrize("server", ["", "kept_"], ids=["of the server", "of a mounted server"])
 
 
 @servers
-def test_the_state_of_a_session(brought: Fleet, server: str) -> None:
-    """What a tool keeps with `ctx.set_state` is there in the next calls of the session, and in no other session.
-
-    No other server sees it, not even for the same session. Only the handshake protocol has sessions.
-    """
+async def test_the_state_of_a_session(brought: Fleet, server: str) -> None:
+    """`ctx.set_state` holds for the next calls of this session and this server, on any replica, and no others."""
     other = "" if server else "kept_"
-
-    async def steps(client: AnyClient) -> None:
+    async with conversation(brought, "handshake") as client:
         assert await said(client, f"{server}remember", value="tea") == "tea"
         assert await said(client, f"{server}recall") == "tea"
         assert await said(client, f"{other}recall") == "None"
-
-    async def others(client: AnyClient) -> None:
-        assert await said(client, f"{server}recall") == "None"
-
-    converse(brought, "handshake", steps)
-    converse(brought, "handshake", others)
+    async with conversation(brought, "handshake") as stranger:
+        assert await said(stranger, f"{server}recall") == "None"
 
 
-def test_state_without_a_session(brought: Fleet) -> None:
+async def test_state_without_a_session(brought: Fleet) -> None:
     """In the stateless protocol, `ctx.set_state` lasts for one call, as in FastMCP."""
-
-    async def steps(client: AnyClient) -> None:
+    async with conversation(brought, "stateless") as client:
         stored = await client.call_tool("remember", {"value": "tea"}, raise_on_error=False)
         assert stored.is_error or await said(client, "recall") == "None"
 
-    converse(brought, "stateless", steps)
-
 
 @families
-def test_session_tools(brought: Fleet, family: Family) -> None:
-    """A session that `create_session` has made exists on every replica, until `end_session` ends it.
-
-    A session id that nobody has made is refused on every replica.
-    """
-
-    async def steps(client: AnyClient) -> None:
+async def test_session_tools(brought: Fleet, family: Family) -> None:
+    """A session of `create_session` exists on every replica until `end_session`. No other id is accepted."""
+    async with conversation(brought, family) as client:
         made = (await client.call_tool("kept_create_session")).data
-        written = await said(client, "kept_write", session_id=made, value="tea")
-        assert written == "tea"
+        assert await said(client, "kept_write", session_id=made, value="tea") == "tea"
         assert await said(client, "kept_read", session_id=made) == "tea"
         await client.call_tool("kept_end_session", {"session_id": made})
         for unknown in (made, "made-up"):
             assert await said(client, "kept_read", session_id=unknown) == "Invalid or unknown session."
-
-    converse(brought, family, steps)
 
 
 LIBRARY = ["opening_hours", "shelves_find", "who_serves"]
@@ -79,44 +61,28 @@ def with_keys(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
 @families
 @servers
-def test_the_notes_of_a_user(with_keys: Fleet, family: Family, server: str) -> None:
+async def test_the_notes_of_a_user(with_keys: Fleet, family: Family, server: str) -> None:
     """What a tool keeps in a `UserSession` is there for this user only, on every replica, in both families."""
-
-    async def ada(client: AnyClient) -> None:
-        await client.call_tool(f"{server}note", {"value": family})
-        assert await said(client, f"{server}noted") == family
-
-    async def bob(client: AnyClient) -> None:
-        assert await said(client, f"{server}noted") == "None"
-
-    converse(with_keys, family, ada, token=KEYS["ada"])
-    converse(with_keys, family, bob, token=KEYS["bob"])
+    async with conversation(with_keys, family, token=KEYS["ada"]) as ada:
+        await ada.call_tool(f"{server}note", {"value": family})
+        assert await said(ada, f"{server}noted") == family
+    async with conversation(with_keys, family, token=KEYS["bob"]) as bob:
+        assert await said(bob, f"{server}noted") == "None"
 
 
-def test_a_session_hides_a_tool(with_keys: Fleet) -> None:
-    """A tool that a session hides is gone for this session on every replica, and there for all others.
-
-    Only the handshake protocol has sessions.
-    """
-
-    async def steps(client: AnyClient) -> None:
+async def test_a_session_hides_a_tool(with_keys: Fleet) -> None:
+    """A tool that a session hides is gone for this session on every replica, and there for all others."""
+    async with conversation(with_keys, "handshake", token=KEYS["ada"]) as client:
         assert await tools(client, "library_") == LIBRARY
         await client.call_tool("hide_tool", {"name": "library_opening_hours"})
         assert await tools(client, "library_") == LIBRARY[1:]
         assert await said(client, "library_opening_hours") == "Unknown tool: 'library_opening_hours'"
-
-    async def others(client: AnyClient) -> None:
-        assert await tools(client, "library_") == LIBRARY
-        assert await said(client, "library_opening_hours") == "9 to 5"
-
-    converse(with_keys, "handshake", steps, token=KEYS["ada"])
-    converse(with_keys, "handshake", others, token=KEYS["ada"])
+    async with conversation(with_keys, "handshake", token=KEYS["ada"]) as other:
+        assert await tools(other, "library_") == LIBRARY
+        assert await said(other, "library_opening_hours") == "9 to 5"
 
 
-def test_notes_need_a_user(brought: Fleet) -> None:
+async def test_notes_need_a_user(brought: Fleet) -> None:
     """Without authentication, a `UserSession` is an error that says so."""
-
-    async def steps(client: AnyClient) -> None:
+    async with conversation(brought, "stateless") as client:
         assert "requires an authenticated principal" in await said(client, "noted")
-
-    converse(brought, "stateless", steps)

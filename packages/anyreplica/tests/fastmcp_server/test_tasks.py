@@ -13,55 +13,39 @@ from fastmcp_tasks.client_models import ClientCreateTaskResult
 from mcp import MCPError
 from mcp_types import InputRequiredResult
 
-from tests.fastmcp_server.clients import REPLICAS, AnyClient, converse, said
+from tests.fastmcp_server.clients import REPLICAS, conversation, said
 from tests.replicas import Fleet
 
-pytestmark = pytest.mark.needs("redis")
+pytestmark = [pytest.mark.anyio, pytest.mark.needs("redis")]
 
 
-def test_a_tool_runs_as_a_task(brought: Fleet) -> None:
-    """A task runs with its dependencies, its Context and the headers of its call; any replica has its result."""
-
-    async def steps(client: AnyClient) -> None:
+async def test_a_tool_runs_as_a_task(brought: Fleet) -> None:
+    """A task has its dependencies, Context and headers. A client of the handshake protocol waits for the result."""
+    async with conversation(brought, "stateless") as client:
         tasks = [await call_tool_task(client, "later_print_book", {"pages": pages}) for pages in (1, 2, 3)]
         for pages, task in enumerate(tasks, 1):
             result = await task.result()
             assert result.data == f"{pages} pages, later, by tasks, for stateless"
             assert (await task.status()).status == "completed"
-
-    converse(brought, "stateless", steps)
-
-
-def test_a_client_without_tasks_waits_for_the_result(brought: Fleet) -> None:
-    """A client of the handshake protocol gets the result of the tool at once."""
-
-    async def steps(client: AnyClient) -> None:
-        assert await said(client, "later_print_book", pages=2) == "2 pages, now, by tasks, for handshake"
-
-    converse(brought, "handshake", steps)
+    async with conversation(brought, "handshake") as without:
+        assert await said(without, "later_print_book", pages=2) == "2 pages, now, by tasks, for handshake"
 
 
-def test_a_tool_that_needs_a_task(brought: Fleet) -> None:
+async def test_a_tool_that_needs_a_task(brought: Fleet) -> None:
     """A tool with FastMCP's option `mode="required"` is refused for a client without tasks, and runs for others."""
-
-    async def with_tasks(client: AnyClient) -> None:
+    async with conversation(brought, "stateless") as client:
         task = await call_tool_task(client, "later_only_later", {})
         assert task.create_result.poll_interval_ms == 50
         assert (await task.result()).data == {"done": 1}
-
-    async def without(client: AnyClient) -> None:
+    async with conversation(brought, "handshake") as without:
         for _ in range(REPLICAS):
             with pytest.raises(MCPError, match="requires the tasks extension"):
-                await client.call_tool("later_only_later")
-
-    converse(brought, "stateless", with_tasks)
-    converse(brought, "handshake", without)
+                await without.call_tool("later_only_later")
 
 
-def test_a_task_that_fails(brought: Fleet) -> None:
+async def test_a_task_that_fails(brought: Fleet) -> None:
     """The error of a failed task reaches the client. A task id that nobody has is an error on every replica."""
-
-    async def steps(client: AnyClient) -> None:
+    async with conversation(brought, "stateless") as client:
         task = await call_tool_task(client, "later_fails_later", {})
         with pytest.raises(ToolError, match="no paper"):
             await task.result()
@@ -70,10 +54,8 @@ def test_a_task_that_fails(brought: Fleet) -> None:
             with pytest.raises(MCPError):
                 await task.status()
 
-    converse(brought, "stateless", steps)
 
-
-def test_a_task_that_asks(brought: Fleet) -> None:
+async def test_a_task_that_asks(brought: Fleet) -> None:
     """A task asks its client; the answer reaches the task through any replica."""
     asked: list[str] = []
 
@@ -81,51 +63,35 @@ def test_a_task_that_asks(brought: Fleet) -> None:
         asked.append(message)
         return ElicitResult(action="accept", content={"size": "A4"})
 
-    async def steps(client: AnyClient) -> None:
-        result = await (await call_tool_task(client, "later_waits", {})).result()
-        assert result.data == "printed on A4"
-
-    converse(brought, "stateless", steps, elicitation_handler=answer)
+    async with conversation(brought, "stateless", elicitation_handler=answer) as client:
+        assert (await (await call_tool_task(client, "later_waits", {})).result()).data == "printed on A4"
     assert asked == ["Which paper?"]
 
 
-def test_a_task_that_asks_first(brought: Fleet) -> None:
-    """The question of a tool that only runs as a task is the reply to its call. The answer, at another replica, gets
-    the task. The function runs once for each round, as a task.
-    """
+async def test_a_task_that_asks_first(brought: Fleet) -> None:
+    """A tool that only runs as a task asks in the reply to its call. The answer, at another replica, gets the task."""
 
     async def answer(message: str, response_type: Any, params: Any, context: Any) -> Any:
         return ElicitResult(action="accept", content={"size": "A5"})
 
-    async def steps(client: AnyClient) -> None:
+    async with conversation(brought, "stateless", elicitation_handler=answer) as client:
         asked: Any = await client.session.call_tool("later_asks_first", allow_input_required=True)
         assert isinstance(asked, InputRequiredResult)
         assert asked.input_requests
         given: Any = {key: {"action": "accept", "content": {"size": "A4"}} for key in asked.input_requests}
         for answers, expected in (({}, InputRequiredResult), (given, ClientCreateTaskResult)):
-            asked = await client.session.call_tool(
-                "later_asks_first",
-                input_responses=answers,
-                request_state=asked.request_state,
-                allow_input_required=True,
-                allow_claimed=True,
-            )
+            given = {"input_responses": answers, "request_state": asked.request_state, "allow_claimed": True}
+            asked = await client.session.call_tool("later_asks_first", allow_input_required=True, **given)
             assert type(asked) is expected
-        result = await client.call_tool("later_asks_first")
-        assert result.data == "printed on A5"
-
-    converse(brought, "stateless", steps, elicitation_handler=answer)
+        assert (await client.call_tool("later_asks_first")).data == "printed on A5"
 
 
-def test_a_task_is_cancelled(brought: Fleet) -> None:
+async def test_a_task_is_cancelled(brought: Fleet) -> None:
     """Any replica cancels a task, and all replicas see that it is cancelled."""
-
-    async def steps(client: AnyClient) -> None:
+    async with conversation(brought, "stateless") as client:
         task = await call_tool_task(client, "later_never_ends", {})
         assert (await task.status()).status == "working"
         await task.cancel()
         while (await task.status()).status == "working":
             pass
         assert [(await task.status()).status for _ in range(REPLICAS)] == ["cancelled"] * REPLICAS
-
-    converse(brought, "stateless", steps)

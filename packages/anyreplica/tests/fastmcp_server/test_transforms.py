@@ -4,16 +4,15 @@ import json
 
 import pytest
 
-from tests.fastmcp_server.clients import FAMILIES, AnyClient, converse, said, tools
+from tests.fastmcp_server.clients import FAMILIES, conversation, said, tools
 from tests.replicas import Family, Fleet
 
-pytestmark = [pytest.mark.needs("redis"), pytest.mark.parametrize("family", FAMILIES)]
+pytestmark = [pytest.mark.anyio, pytest.mark.needs("redis"), pytest.mark.parametrize("family", FAMILIES)]
 
 
-def test_namespace_and_tool_transforms(brought: Fleet, family: Family) -> None:
+async def test_namespace_and_tool_transforms(brought: Fleet, family: Family) -> None:
     """A transformed tool has its new name, description and arguments; the old ones are gone."""
-
-    async def steps(client: AnyClient) -> None:
+    async with conversation(brought, family) as client:
         assert await tools(client, "renamed_") == ["inner_leave", "welcome"]
         (tool,) = [each for each in await client.list_tools() if each.name == "renamed_welcome"]
         assert tool.description == "Welcome somebody."
@@ -23,56 +22,34 @@ def test_namespace_and_tool_transforms(brought: Fleet, family: Family) -> None:
         assert await said(client, "renamed_inner_greet", name="Ada") == "Unknown tool: 'renamed_inner_greet'"
         assert (await client.call_tool("renamed_welcome", {"name": "Ada"}, raise_on_error=False)).is_error
 
-    converse(brought, family, steps)
 
-
-def test_search(brought: Fleet, family: Family) -> None:
+async def test_search(brought: Fleet, family: Family) -> None:
     """A search finds tools that are not listed, and calls them."""
-
-    async def steps(client: AnyClient) -> None:
+    async with conversation(brought, family) as client:
         assert await tools(client, "searched_") == ["call_tool", "search_tools"]
         found = await said(client, "searched_search_tools", query="hot water for tea")
         assert [each["name"] for each in (json.loads(found) if isinstance(found, str) else found)] == ["boil_water"]
-        called = {"name": "boil_water", "arguments": {"litres": 2}}
-        assert await said(client, "searched_call_tool", **called) == "2.0 l boiled"
-
-    converse(brought, family, steps)
+        assert await said(client, "searched_call_tool", name="boil_water", arguments={"litres": 2}) == "2.0 l boiled"
 
 
-def test_resources_and_prompts_as_tools(brought: Fleet, family: Family) -> None:
+async def test_resources_and_prompts_as_tools(brought: Fleet, family: Family) -> None:
     """Tools list and read resources, and list and render prompts."""
-
-    async def steps(client: AnyClient) -> None:
-        names = ["get_prompt", "list_prompts", "list_resources", "read_resource"]
-        assert await tools(client, "listed_") == names
+    async with conversation(brought, family) as client:
+        assert await tools(client, "listed_") == ["get_prompt", "list_prompts", "list_resources", "read_resource"]
         assert "note://today" in str(await said(client, "listed_list_resources"))
         assert "water the plants" in str(await said(client, "listed_read_resource", uri="note://today"))
         assert "plan" in str(await said(client, "listed_list_prompts"))
         plan = await said(client, "listed_get_prompt", name="plan", arguments={"topic": "tea"})
         assert "Make a plan for tea." in str(plan)
 
-    converse(brought, family, steps)
 
-
-def test_version_filter(brought: Fleet, family: Family) -> None:
-    """Only the versions that the filter lets pass are served."""
-
-    async def steps(client: AnyClient) -> None:
+async def test_version_filter_and_visibility(brought: Fleet, family: Family) -> None:
+    """Only the versions that a filter lets pass are served, and no tools that are hidden by tag or by key."""
+    async with conversation(brought, family) as client:
         assert await said(client, "old_convert", value=3) == "old 3"
         assert (await client.call_tool("old_convert", {"value": 3}, version="1.0")).data == "old 3"
-        newer = await client.call_tool("old_convert", {"value": 3}, version="2.0", raise_on_error=False)
-        assert newer.is_error
-
-    converse(brought, family, steps)
-
-
-def test_visibility(brought: Fleet, family: Family) -> None:
-    """Tools are hidden by tag and by key, and shown again by tag. A hidden version leaves the other one."""
-
-    async def steps(client: AnyClient) -> None:
+        assert (await client.call_tool("old_convert", {"value": 3}, version="2.0", raise_on_error=False)).is_error
         assert await tools(client, "partly_") == ["count", "report"]
         assert await said(client, "partly_count") == 3
         assert await said(client, "partly_erase") == "Unknown tool: 'partly_erase'"
         assert await said(client, "partly_report") == "first"
-
-    converse(brought, family, steps)

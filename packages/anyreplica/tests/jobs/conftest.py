@@ -29,6 +29,12 @@ def replicas(shared: Queue) -> tuple[Jobs, Jobs]:
 
 
 @pytest.fixture
+def jobs(replicas: tuple[Jobs, Jobs]) -> Jobs:
+    """One of two replicas that share the queue."""
+    return replicas[0]
+
+
+@pytest.fixture
 def mark(tmp_path: Path) -> Path:
     """A file in which a job notes what it does."""
     return tmp_path / "mark"

@@ -124,11 +124,6 @@ def queue(folder: Path, redis: RedisServer, **settings: str) -> Iterator[Queue]:
             server.process.wait()
 
 
-def wait_for_death(server: Server) -> None:
-    """Wait until a process has ended."""
-    until(lambda: server.process.poll() is not None, "the process has ended")
-
-
 def lines(path: Path) -> list[str]:
     """Return the words that jobs have written to a file."""
     return path.read_text().split() if path.exists() else []

@@ -13,9 +13,8 @@ FAILED = "The job failed; the server's log has the reason."
 """The error of a job whose exception is not meant for clients."""
 
 
-def test_a_job_that_takes_too_long_is_stopped(replicas: tuple[Jobs, Jobs], mark: Path) -> None:
+def test_a_job_that_takes_too_long_is_stopped(jobs: Jobs, mark: Path) -> None:
     """A job fails after its time limit, and the worker stops its code."""
-    jobs, _ = replicas
     status = jobs.wait(jobs.submit("overlong", mark=str(mark)))
     assert (status["status"], status["error"]) == ("failed", "Timeout: the job did not finish within 0.5 s.")
     assert lines(mark) == ["stopped"]
@@ -33,9 +32,8 @@ def test_a_running_job_is_cancelled(replicas: tuple[Jobs, Jobs], mark: Path) -> 
     assert (reply.status_code, reply.json()["status"]) == (409, "cancelled")
 
 
-def test_a_job_that_raises_is_retried(replicas: tuple[Jobs, Jobs], shared: Queue, tmp_path: Path) -> None:
+def test_a_job_that_raises_is_retried(jobs: Jobs, shared: Queue, tmp_path: Path) -> None:
     """A worker retries a job that raises, up to the job's limit. Only the log contains the exception's text."""
-    jobs, _ = replicas
     status = jobs.wait(jobs.submit("fails_at_first", times=1, mark=str(tmp_path / "one")))
     assert (status["status"], status["attempts"]) == ("completed", 2)
     status = jobs.wait(jobs.submit("fails_at_first", times=9, mark=str(tmp_path / "two")))
@@ -54,19 +52,15 @@ def test_a_job_that_raises_is_retried(replicas: tuple[Jobs, Jobs], shared: Queue
         ("text_of", {"length": 2000}, "Job result too large: 2002 bytes, the limit is 1000 (JOBS_MAX_RESULT_BYTES)."),
     ],
 )
-def test_a_failed_job_has_an_error(
-    replicas: tuple[Jobs, Jobs], job: str, params: dict[str, object], error: str
-) -> None:
+def test_a_failed_job_has_an_error(jobs: Jobs, job: str, params: dict[str, object], error: str) -> None:
     """The status of a failed job contains an error text that clients may see, and the worker continues."""
-    jobs, _ = replicas
     status = jobs.wait(jobs.submit(job, **params))
     assert (status["status"], status["error"]) == ("failed", error)
     assert jobs.wait(jobs.submit("text_of", length=1))["status"] == "completed"
 
 
-def test_a_finished_job_expires(replicas: tuple[Jobs, Jobs]) -> None:
+def test_a_finished_job_expires(jobs: Jobs) -> None:
     """A finished job disappears after the time that its author has set, also from the list."""
-    jobs, _ = replicas
     identity = jobs.submit("briefly_kept")
     jobs.wait(identity)
     until(lambda: jobs.client.get(f"/jobs/{identity}/status").status_code == 404, "the job no longer exists")

@@ -1,6 +1,5 @@
 """Tests of jobs for MCP clients: the protocol's tasks, a tool for each job, and four plain tools."""
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ from fastmcp_tasks.client import call_tool_task
 
 from tests.calls import ENVELOPE, call, legacy, modern, post, request, text
 from tests.jobs.queue import Jobs, Queue
+from tests.mcp.any_replica.listeners import listening
 
 pytestmark = pytest.mark.needs("redis")
 
@@ -30,30 +30,26 @@ def tasked(jobs: Jobs, method: str, params: dict[str, Any], **headers: str) -> d
     return message
 
 
-def test_the_official_client_follows_a_task(replicas: tuple[Jobs, Jobs], tmp_path: Path) -> None:
+@pytest.mark.anyio
+async def test_the_official_client_follows_a_task(jobs: Jobs, tmp_path: Path) -> None:
     """FastMCP's client can wait for a task, cancel a task and read the error of a failed task."""
-
-    async def follow() -> None:
-        async with Client(f"{replicas[0].url}/mcp", mode="2026-07-28") as client:
-            done = await client.call_tool("typed", {"count": 2, "names": ["a"]})
-            assert done.structured_content == {"a": 4.0}
-            task = await call_tool_task(client, "nap", {"seconds": 30, "mark": str(tmp_path / "mark")})
-            assert (await task.status()).status == "working"
-            await task.cancel()
-            assert (await task.status()).status == "cancelled"
-            task = await call_tool_task(client, "tells", {"why": "no such table"})
-            final = await task.wait()
-            assert final.error is not None
-            assert (final.status, final.error["message"]) == ("failed", "no such table")
-
-    asyncio.run(follow())
+    async with Client(f"{jobs.url}/mcp", mode="2026-07-28") as client:
+        done = await client.call_tool("typed", {"count": 2, "names": ["a"]})
+        assert done.structured_content == {"a": 4.0}
+        task = await call_tool_task(client, "nap", {"seconds": 30, "mark": str(tmp_path / "mark")})
+        assert (await task.status()).status == "working"
+        await task.cancel()
+        assert (await task.status()).status == "cancelled"
+        final = await (await call_tool_task(client, "tells", {"why": "no such table"})).wait()
+        assert final.error is not None
+        assert (final.status, final.error["message"]) == ("failed", "no such table")
 
 
 def test_another_replica_answers_requests_for_a_task(replicas: tuple[Jobs, Jobs], tmp_path: Path) -> None:
     """Another replica answers requests for a task with its progress. The task's id is also the job's id in REST."""
     here, there = replicas
-    made = tasked(here, "tools/call", {"name": "nap", "arguments": {"seconds": 60, "mark": str(tmp_path / "m")}})
-    created = made["result"]
+    nap = {"name": "nap", "arguments": {"seconds": 60, "mark": str(tmp_path / "m")}}
+    created = tasked(here, "tools/call", nap)["result"]
     assert (created["resultType"], created["status"]) == ("task", "working")
     identity = created["taskId"]
     got: dict[str, Any] = {}
@@ -62,8 +58,8 @@ def test_another_replica_answers_requests_for_a_task(replicas: tuple[Jobs, Jobs]
     assert (got["resultType"], got["status"]) == ("complete", "working")
     assert tasked(there, "tasks/cancel", {"taskId": identity})["result"]["resultType"] == "complete"
     assert tasked(here, "tasks/get", {"taskId": identity})["result"]["status"] == "cancelled"
-    made = tasked(here, "tools/call", {"name": "text_of", "arguments": {"length": 2}})
-    identity = made["result"]["taskId"]
+    text_of = {"name": "text_of", "arguments": {"length": 2}}
+    identity = tasked(here, "tools/call", text_of)["result"]["taskId"]
     there.wait(identity)
     got = tasked(there, "tasks/get", {"taskId": identity})["result"]
     assert got["status"] == "completed"
@@ -71,29 +67,20 @@ def test_another_replica_answers_requests_for_a_task(replicas: tuple[Jobs, Jobs]
     assert got["ttlMs"] == 3_600_000
     assert tasked(there, "tasks/update", {"taskId": identity, "inputResponses": {}})["result"]["resultType"]
     assert tasked(there, "tasks/cancel", {"taskId": identity})["result"]["resultType"] == "complete"
-    assert there.status(identity)["status"] == "completed", (
-        "a cancellation does not change the state of a finished task"
-    )
+    assert there.status(identity)["status"] == "completed", "a cancellation does not change a finished task"
 
 
-def test_unknown_tasks_are_not_found(replicas: tuple[Jobs, Jobs]) -> None:
-    """A request for an unknown task gets "invalid params" (-32602), as the tasks extension requires.
-
-    If the header Mcp-Name names another task than the body, the request gets -32020.
-    """
+def test_unknown_tasks_are_not_found(jobs: Jobs) -> None:
+    """An unknown task is an invalid parameter (-32602). A header Mcp-Name of another task is refused (-32020)."""
     for method in ("tasks/get", "tasks/cancel"):
-        assert tasked(replicas[0], method, {"taskId": "none"})["error"]["code"] == -32602
-    wrong = tasked(replicas[0], "tasks/get", {"taskId": "none"}, **{"Mcp-Name": "other"})
+        assert tasked(jobs, method, {"taskId": "none"})["error"]["code"] == -32602
+    wrong = tasked(jobs, "tasks/get", {"taskId": "none"}, **{"Mcp-Name": "other"})
     assert wrong["error"]["code"] == -32020
 
 
-def test_a_client_without_the_extension_gets_no_task(replicas: tuple[Jobs, Jobs]) -> None:
-    """A client that does not declare the tasks extension gets a result, not a task.
-
-    A request for a task gets an error that names the missing capability. The handshake protocol does not have the
-    method.
-    """
-    url = replicas[0].url
+def test_a_client_without_the_extension_gets_no_task(jobs: Jobs) -> None:
+    """A client that does not declare the tasks extension gets a result; a request for a task names what it lacks."""
+    url = jobs.url
     undeclared = modern(url, "tasks/get", {"taskId": "x"}).json()["error"]
     assert undeclared["code"] == -32021
     assert undeclared["data"] == {"requiredCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}}}
@@ -103,16 +90,15 @@ def test_a_client_without_the_extension_gets_no_task(replicas: tuple[Jobs, Jobs]
         assert text(reply.json()["result"]) == "xx"
 
 
-def test_arguments_are_checked_before_a_task_exists(replicas: tuple[Jobs, Jobs]) -> None:
+def test_arguments_are_checked_before_a_task_exists(jobs: Jobs) -> None:
     """All ways to submit a job check the arguments by the tool's schema before a task exists."""
-    url = replicas[0].url
+    url = jobs.url
     wrong = {"count": "many", "names": []}
-    answers = [
-        tasked(replicas[0], "tools/call", {"name": "typed", "arguments": wrong})["result"],
+    for answer in (
+        tasked(jobs, "tools/call", {"name": "typed", "arguments": wrong})["result"],
         call(url, "typed", wrong),
         call(url, "submit_job", {"job": "typed", "arguments": wrong}),
-    ]
-    for answer in answers:
+    ):
         assert answer["isError"]
         assert "count: Input should be a valid integer" in text(answer)
     tools = {tool["name"]: tool for tool in legacy(url, "tools/list").json()["result"]["tools"]}
@@ -126,8 +112,8 @@ def test_the_tool_of_a_job_waits_for_a_short_time(replicas: tuple[Jobs, Jobs], t
     here, there = replicas
     answer = call(here.url, "nap", {"seconds": 3, "mark": str(tmp_path / "mark")})
     identity = answer["structuredContent"]["id"]
-    expected = f"The job is still running after 1 s. Call job_status or job_result with job_id {identity!r}."
-    assert text(answer) == expected
+    how = f"Call job_status or job_result with job_id {identity!r}."
+    assert text(answer) == f"The job is still running after 1 s. {how}"
     there.wait(identity)
     assert call(there.url, "job_result", {"job_id": identity})["structuredContent"]["result"] == "slept"
     failed = call(here.url, "tells", {"why": "no such table"})
@@ -151,9 +137,11 @@ def test_four_plain_tools_work_for_any_client(replicas: tuple[Jobs, Jobs], tmp_p
     assert "There is no such job" in text(call(here, "job_status", {"job_id": "none"}))
 
 
-def test_jobs_leave_other_tools_on_the_fast_path(shared: Queue) -> None:
-    """Jobs do not move other tools off the fast path."""
-    jobs = shared.replica(MCP_COMPONENTS="server,tests.packs.working")
-    paths = jobs.client.get("/version").json()["paths"]
-    assert paths["echo"] == "fast"
-    assert paths["nap"].startswith("fastmcp")
+def test_a_job_reaches_the_listeners_of_a_replica(jobs_queue: Queue) -> None:
+    """A job announces the update of a resource in its worker; a listener at a replica gets it."""
+    settings = {"REDIS_URL": jobs_queue.redis.url}
+    replica = jobs_queue.replica(**settings)
+    jobs_queue.worker(**settings)
+    with listening(jobs_queue.started[0], {"resourceSubscriptions": ["orders://today"]}) as events:
+        replica.submit("announces", uri="orders://today")
+        assert next(events)["params"]["uri"] == "orders://today"

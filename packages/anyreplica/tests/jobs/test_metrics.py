@@ -1,7 +1,5 @@
 """Tests of the job queue's metrics."""
 
-from functools import partial
-
 import pytest
 
 from conftest import StartServer, until
@@ -14,12 +12,8 @@ pytestmark = pytest.mark.needs("redis")
 DEPTH, AGE, RUNNING = "mcp_job_queue_depth", "mcp_job_queue_age_seconds", "mcp_jobs_running"
 
 
-def _has_ended(url: str) -> bool:
-    return Scrape(url).value("mcp_jobs_total", job="text_of", state="completed") == 1
-
-
 def test_a_queue_that_all_replicas_see(jobs_queue: Queue) -> None:
-    """Every replica's metrics show the waiting, completed and failed jobs of the shared queue."""
+    """Every replica's metrics show the jobs of the shared queue. Without Redis, all other metrics remain."""
     one, other = jobs_queue.replicas(2)
     assert Scrape(one.url).series(DEPTH) == [0]
     done, failing = one.submit("text_of", length=3), other.submit("tells", why="no")
@@ -29,16 +23,13 @@ def test_a_queue_that_all_replicas_see(jobs_queue: Queue) -> None:
     one.wait(done)
     one.wait(failing)
     until(lambda: Scrape(one.url).series(DEPTH) == [0], "no job waits in the queue")
-    for jobs in (one, other):
-        until(partial(_has_ended, jobs.url), "the metrics count the finished jobs")
-        assert Scrape(jobs.url).value("mcp_jobs_total", job="tells", state="failed") == 1
-        assert Scrape(jobs.url).value(RUNNING) == 0
 
+    def ended(job: str, state: str) -> list[float]:
+        return [Scrape(jobs.url).value("mcp_jobs_total", job=job, state=state) for jobs in (one, other)]
 
-def test_metrics_without_redis(jobs_queue: Queue) -> None:
-    """Without Redis the queue's metrics disappear, and all other metrics remain."""
-    (one,) = jobs_queue.replicas(1)
-    assert Scrape(one.url).series(DEPTH) == [0]
+    until(lambda: ended("text_of", "completed") == [1, 1], "the metrics count the finished jobs")
+    assert ended("tells", "failed") == [1, 1]
+    assert [Scrape(jobs.url).value(RUNNING) for jobs in (one, other)] == [0, 0]
     jobs_queue.redis.kill()
     until(lambda: not Scrape(one.url).series(DEPTH), "the metrics no longer contain the length of the queue")
     assert Scrape(one.url).series("mcp_requests_in_flight")

@@ -58,15 +58,20 @@ POISON = [
 ]
 
 
-def test_messages_that_cannot_be_read_are_dropped(jobs_queue: Queue) -> None:
-    """A worker drops queue messages that it cannot read, fails their jobs and runs all other jobs."""
+def test_what_cannot_be_read_is_dropped(jobs_queue: Queue) -> None:
+    """A worker drops messages that it cannot read, fails their jobs and those with wrong arguments, and runs others.
+
+    Arguments do not fit, for example, after an update that has changed the job's parameters.
+    """
     jobs = jobs_queue.replica()
     spoilt = [jobs.submit("text_of", length=1) for _ in POISON]
-    other = jobs.submit("text_of", length=2)
+    other, broken, misfit = (jobs.submit("text_of", length=2) for _ in range(3))
     with Redis(port=jobs_queue.redis.port) as redis:
         for poison, (number, message) in zip(POISON, redis.xrange(STREAM), strict=False):
             redis.xdel(STREAM, number)
             redis.xadd(STREAM, {**message, **{name.encode(): value for name, value in poison.items()}})
+        redis.set(f"template-mcp:jobs:arguments:{broken}", "{", keepttl=True)
+        redis.set(f"template-mcp:jobs:arguments:{misfit}", '{"width": 1}', keepttl=True)
     worker = jobs_queue.worker()
     assert jobs.wait(other)["status"] == "completed"
     for identity, poison in zip(spoilt, POISON, strict=True):
@@ -74,21 +79,11 @@ def test_messages_that_cannot_be_read_are_dropped(jobs_queue: Queue) -> None:
             status = jobs.wait(identity)
             text = "No worker can read the job's message in the queue; submit the job again."
             assert (status["status"], status["error"]) == ("failed", text), poison
-    with Redis(port=jobs_queue.redis.port) as redis:
-        until(lambda: redis.xlen(STREAM) == 0, "the queue is empty")
-    assert worker.output.count("its message in the queue cannot be read and was dropped") == len(POISON)
-    assert jobs.wait(jobs.submit("text_of", length=3))["status"] == "completed"
-
-
-def test_arguments_that_cannot_be_read_fail_their_job(jobs_queue: Queue) -> None:
-    """A job fails if its arguments cannot be read, for example after an update that has changed its parameters."""
-    jobs = jobs_queue.replica()
-    broken, misfit = jobs.submit("text_of", length=1), jobs.submit("text_of", length=1)
-    with Redis(port=jobs_queue.redis.port) as redis:
-        redis.set(f"template-mcp:jobs:arguments:{broken}", "{", keepttl=True)
-        redis.set(f"template-mcp:jobs:arguments:{misfit}", '{"width": 1}', keepttl=True)
-    jobs_queue.worker()
     for identity in (broken, misfit):
         status = jobs.wait(identity)
         assert status["status"] == "failed"
         assert status["error"].startswith("The worker cannot read the job's arguments: ")
+    with Redis(port=jobs_queue.redis.port) as redis:
+        until(lambda: redis.xlen(STREAM) == 0, "the queue is empty")
+    assert worker.output.count("its message in the queue cannot be read and was dropped") == len(POISON)
+    assert jobs.wait(jobs.submit("text_of", length=3))["status"] == "completed"

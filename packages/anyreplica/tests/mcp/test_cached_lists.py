@@ -2,6 +2,9 @@
 
 import asyncio
 from typing import Any, cast
+from unittest.mock import AsyncMock
+
+import pytest
 
 from anyreplica.http.request_record import RequestRecord
 from anyreplica.mcp.call import Call
@@ -25,24 +28,16 @@ class _Slow:
         return {"tools": names}
 
 
-def test_a_list_from_before_a_change_is_not_cached() -> None:
+@pytest.mark.anyio
+async def test_a_list_from_before_a_change_is_not_cached() -> None:
     """A list is not cached if the components change while the FastMCP path prepares it."""
-    bodies = asyncio.run(_change_meanwhile())
-    assert b"new" in bodies
-    assert b"old" not in bodies
-
-
-async def _change_meanwhile() -> bytes:
     full, sent = _Slow(), []
 
     async def send(message: Any) -> None:
         sent.append(message)
 
-    async def receive() -> Any:
-        raise AssertionError
-
     lists = CachedLists(cast("Any", full), Envelopes())
-    reply = Reply({}, receive, send, False)
+    reply = Reply({}, AsyncMock(side_effect=AssertionError), send, False)
     call = Call(Request(1, "tools/list", None, 50), "2025-11-25", False, {}, RequestRecord({}), reply)
     asking = asyncio.ensure_future(lists.answer(call))
     await full.asked.wait()
@@ -51,4 +46,6 @@ async def _change_meanwhile() -> bytes:
     full.go_on.set()
     await asking
     await lists.answer(call)
-    return b"".join(message.get("body", b"") for message in sent)
+    bodies = b"".join(message.get("body", b"") for message in sent)
+    assert b"new" in bodies
+    assert b"old" not in bodies

@@ -1,7 +1,6 @@
 """Tests of `mask_error_details`: the choice of a server's author decides who sees the texts of unexpected errors."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import fastmcp
@@ -9,16 +8,14 @@ import pytest
 from fastmcp import Context, FastMCP
 from fastmcp.exceptions import ToolError
 
-from anyreplica import Settings, create_app
-from anyreplica.testing import CallFailed, Client, replica
+from anyreplica.testing import CallFailed, Client
+from tests.auth.test_crossing import served
 
 REASON = "no such column: nmae"
 
 
 def failing(name: str, **options: Any) -> FastMCP:
-    """Return a server whose components fail: two tools, one of which takes the FastMCP path, a resource, a template
-    and a prompt.
-    """
+    """Return a server whose components fail. One of its tools takes the FastMCP path."""
     mcp = FastMCP(name, **options)
 
     def fails() -> str:
@@ -44,27 +41,18 @@ def failing(name: str, **options: Any) -> FastMCP:
     return mcp
 
 
-@contextmanager
-def served(mcp: FastMCP, *, debug_errors: bool = False) -> Iterator[Client]:
-    """Run a replica of a server in this process."""
-    with replica(lambda: create_app(mcp, Settings(mcp_components=(), debug_errors=debug_errors))) as client:
-        yield client
-
-
 def errors(client: Client) -> dict[str, str]:
     """Return the text of the error of each component, of the server itself and of the mounted one, if there is one."""
-    calls: dict[str, Callable[[], Any]] = {}
+    calls: list[tuple[Callable[[str], Any], str]] = []
     for prefix in ("", "inner_") if "inner_told" in client.tools() else ("",):
         at = prefix.replace("_", "/")
-        for tool in ("plain", "with_context", "versioned"):
-            calls[prefix + tool] = lambda name=prefix + tool: client.call(name)  # type: ignore[misc]
-        for uri in (f"data://{at}fails", f"data://{at}fails/1"):
-            calls[uri] = lambda uri=uri: client.read(uri)  # type: ignore[misc]
-        calls[f"{prefix}asks"] = lambda name=f"{prefix}asks": client.prompt(name)  # type: ignore[misc]
+        calls += [(client.call, f"{prefix}{tool}") for tool in ("plain", "with_context", "versioned")]
+        calls += [(client.read, f"data://{at}{path}") for path in ("fails", "fails/1")]
+        calls += [(client.prompt, f"{prefix}asks")]
     found = {}
-    for name, call in calls.items():
+    for call, name in calls:
         with pytest.raises(CallFailed) as caught:
-            call()
+            call(name)
         found[name] = str(caught.value)
     with pytest.raises(CallFailed, match="for everyone"):  # as in FastMCP, whatever the choice
         client.call("told")
@@ -87,10 +75,7 @@ def errors(client: Client) -> dict[str, str]:
 def test_the_first_choice_decides(
     monkeypatch: pytest.MonkeyPatch, option: bool | None, setting: bool | None, debug: bool, shown: bool
 ) -> None:
-    """The author's `mask_error_details`, then FastMCP's setting, then the default of this package decide.
-
-    Tools, resources, templates and prompts do the same, on each path. The text is that of FastMCP.
-    """
+    """The author's `mask_error_details`, FastMCP's setting and our default decide, in this order, on each path."""
     settings = fastmcp.settings.model_copy()
     if setting is not None:
         settings.mask_error_details = setting

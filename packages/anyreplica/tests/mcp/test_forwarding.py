@@ -16,6 +16,7 @@ from fastmcp.server.dependencies import get_http_headers, get_http_request
 from anyreplica import Settings, StartupError, create_app
 from anyreplica.testing import Client, replica
 from conftest import free_port, until
+from tests.calls import HEADERS, request
 
 KEY = "a-key-with-more-than-32-characters-for-a-caller"
 SECRETS = {
@@ -34,6 +35,7 @@ FORGED = {
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 ALLOWED = {"traceparent": TRACE, "accept-language": "de"}
 SENT = {**SECRETS, **FORGED, **ALLOWED}
+OFF: dict[str, Any] = {"auth_enabled": False, "auth_token": None}
 HOP = {"host", "accept", "accept-encoding", "connection", "user-agent", "content-type", "content-length"}
 """Headers that each HTTP client writes itself."""
 
@@ -124,23 +126,15 @@ def test_credentials_cannot_be_named(upstream: str, name: str) -> None:
 @pytest.mark.slow
 def test_a_proxy_without_authentication_passes_on_nothing_either(upstream: str) -> None:
     """Without authentication, the headers of an anonymous caller stay here, unless the operator names them."""
-    off: dict[str, Any] = {"auth_enabled": False, "auth_token": None}
-    with replica(lambda: create_app(proxied(upstream, "url"), settings(**off))) as client:
+    with replica(lambda: create_app(proxied(upstream, "url"), settings(**OFF))) as client:
         assert headers_at(client, "seen") == ALLOWED
-    named = settings(**off, forward_headers=("authorization",))
+    named = settings(**OFF, forward_headers=("authorization",))
     with replica(lambda: create_app(proxied(upstream, "url"), named)) as client:
         assert headers_at(client, "seen") == {**ALLOWED, "authorization": f"Bearer {KEY}"}
 
 
-SPEC = {
-    "openapi": "3.1.0",
-    "info": {"title": "API", "version": "1"},
-    "paths": {
-        "/seen": {
-            "get": {"operationId": "seen", "responses": {"200": {"description": "the headers of the request"}}},
-        }
-    },
-}
+_SEEN = {"operationId": "seen", "responses": {"200": {"description": "the headers of the request"}}}
+SPEC = {"openapi": "3.1.0", "info": {"title": "API", "version": "1"}, "paths": {"/seen": {"get": _SEEN}}}
 
 
 @pytest.mark.parametrize("auth", [True, False])
@@ -149,8 +143,7 @@ def test_an_api_behind_openapi_gets_no_headers_of_callers(auth: bool) -> None:
     seen = httpx2.MockTransport(lambda request: httpx2.Response(200, json=dict(request.headers)))
     api = httpx2.AsyncClient(transport=seen, base_url="http://api.example.com", headers={"X-Of-The-Server": "1"})
     mcp = FastMCP.from_openapi(SPEC, api, name="front")
-    chosen = settings() if auth else settings(auth_enabled=False, auth_token=None)
-    with replica(lambda: create_app(mcp, chosen)) as client:
+    with replica(lambda: create_app(mcp, settings(**({} if auth else OFF)))) as client:
         assert headers_at(client, "seen") == {**ALLOWED, "x-of-the-server": "1"}
 
 
@@ -178,10 +171,9 @@ def tools() -> FastMCP:
 @pytest.mark.parametrize("tool", ["of_the_request", "of_the_scope", "of_fastmcp"])
 def test_a_tool_sees_no_credentials_of_its_caller(tool: str) -> None:
     """A tool sees the other headers of a request, but not those with which its caller has authenticated."""
-    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": {}}}
     with replica(lambda: create_app(tools(), settings())) as client:
-        accept = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-11-25"}
-        seen = client.http.post("/mcp", json=call, headers={**SENT, **accept}).text
+        call = request("tools/call", {"name": tool, "arguments": {}})
+        seen = client.http.post("/mcp", json=call, headers={**SENT, **HEADERS}).text
     assert '"isError":false' in seen
     assert KEY not in seen
     assert "secret-of-the-caller" not in seen
@@ -191,7 +183,7 @@ def test_a_tool_sees_no_credentials_of_its_caller(tool: str) -> None:
 
 def test_a_tool_without_authentication_sees_all_headers() -> None:
     """A server that authenticates nobody changes nothing in the headers, as `fastmcp run` does."""
-    with replica(lambda: create_app(tools(), settings(auth_enabled=False, auth_token=None))) as client:
+    with replica(lambda: create_app(tools(), settings(**OFF))) as client:
         assert headers_at(client, "of_the_request") == {name.lower(): value for name, value in SENT.items()}
 
 

@@ -9,8 +9,9 @@ from fastmcp import Context, FastMCP
 
 from anyreplica import Settings, create_app
 from anyreplica.testing import Client, replica
+from tests.calls import BOTH, request
 
-HEADERS = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-11-25"}
+HEADERS = {"Accept": BOTH, "MCP-Protocol-Version": "2025-11-25"}
 LEVELS = ("debug", "info", "warning", "error")
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
 
@@ -41,8 +42,7 @@ def asking(client: Client) -> Callable[..., list[dict[str, Any]]]:
     session: dict[str, str] = {}
 
     def ask(method: str, **params: Any) -> list[dict[str, Any]]:
-        message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-        reply = client.http.post("/mcp", json=message, headers={**HEADERS, **session})
+        reply = client.http.post("/mcp", json=request(method, params), headers={**HEADERS, **session})
         assert reply.status_code == 200, reply.text
         if "mcp-session-id" in reply.headers:
             session["Mcp-Session-Id"] = reply.headers["mcp-session-id"]

@@ -3,11 +3,13 @@
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from fastmcp import FastMCP
 from fastmcp.server.auth import StaticTokenVerifier
 from fastmcp.tools import Tool, ToolResult
+from mcp_types import CallToolRequestParams, CallToolResult, TextContent
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -130,11 +132,6 @@ def replaces_lifespan(app: Any) -> Any:
     return app
 
 
-def fails(_: Any) -> Any:
-    """Make no app."""
-    raise RuntimeError("no license")
-
-
 @pytest.mark.parametrize(
     ("change", "what"),
     [
@@ -143,7 +140,7 @@ def fails(_: Any) -> Any:
         (replaces_route, "it replaces the route /mcp"),
         (handles_errors, "it adds exception handlers"),
         (replaces_lifespan, "it replaces the lifespan"),
-        (fails, "RuntimeError: no license"),
+        (Mock(side_effect=RuntimeError("no license")), "RuntimeError: no license"),
     ],
 )
 def test_what_cannot_be_served_stops_the_start(change: Callable[[Any], Any], what: str) -> None:
@@ -186,10 +183,7 @@ class Adding(FastMCP):
 
 
 def test_overridden_methods() -> None:
-    """Calls, tools and lists are those of the server's own `call_tool`, `get_tool` and `list_tools`.
-
-    `/version` and the log say why the tools of a server are slower.
-    """
+    """Calls, tools and lists are those of a server's own methods, also of a mounted one, and `/version` says so."""
     with served(Shouting("server")) as client:
         assert client.call("echo", text="hello") == "HELLO"
         assert client.http.get("/version").json()["paths"] == {"echo": "fastmcp: Shouting overrides call_tool"}
@@ -197,10 +191,6 @@ def test_overridden_methods() -> None:
         assert client.call("anything", text="hello") == "hello"
     with served(Adding("server")) as client:
         assert client.tools() == ["echo", "more"]
-
-
-def test_an_overridden_call_tool_of_a_mounted_server() -> None:
-    """The method of a mounted server has its effect, too."""
     kid, front = Shouting("kid"), FastMCP("front")
     kid.tool(lambda text: text, name="say")
     front.mount(kid, namespace="kid")
@@ -209,9 +199,8 @@ def test_an_overridden_call_tool_of_a_mounted_server() -> None:
         assert client.call("echo", text="hello") == "hello"
 
 
-def test_a_call_tool_that_the_author_has_replaced() -> None:
-    """A method that is replaced on the object has its effect, as one of its class has."""
-    mcp = FastMCP("server")
+def replaces_the_method(mcp: FastMCP) -> None:
+    """Replace `call_tool` on the object."""
     plain = mcp.call_tool
 
     async def call_tool(*args: Any, **kwargs: Any) -> Any:
@@ -219,20 +208,22 @@ def test_a_call_tool_that_the_author_has_replaced() -> None:
         return ToolResult(content="HELLO")
 
     mcp.call_tool = call_tool  # type: ignore[method-assign]
-    with served(mcp) as client:
-        assert client.call("echo", text="hello") == "HELLO"
 
 
-def test_a_handler_of_the_sdk_that_the_author_has_replaced() -> None:
-    """A handler of the author beneath FastMCP has its effect on calls and lists."""
-    from mcp_types import CallToolRequestParams, CallToolResult, TextContent
-
-    mcp = FastMCP("server")
+def replaces_the_handler(mcp: FastMCP) -> None:
+    """Replace the handler of the SDK beneath FastMCP."""
 
     async def handle(ctx: Any, params: Any) -> CallToolResult:
         return CallToolResult(content=[TextContent(type="text", text="HELLO")])
 
     mcp._mcp_server.add_request_handler("tools/call", CallToolRequestParams, handle)
+
+
+@pytest.mark.parametrize("replace", [replaces_the_method, replaces_the_handler])
+def test_what_the_author_has_replaced_on_the_object(replace: Callable[[FastMCP], None]) -> None:
+    """A method or a handler that is replaced on the object has its effect, as a method of its class has."""
+    mcp = FastMCP("server")
+    replace(mcp)
     with served(mcp) as client:
         assert client.call("echo", text="hello") == "HELLO"
 

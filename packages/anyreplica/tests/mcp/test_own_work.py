@@ -1,5 +1,6 @@
-"""Tests that middleware of a server's author sees the requests of clients only, and no work of this package."""
+"""Tests that middleware of a server's author sees the messages of clients only, and no work of this package."""
 
+import logging
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -10,6 +11,7 @@ from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
 
 from anyreplica import Settings, create_app
 from anyreplica.testing import replica
+from tests.calls import HEADERS
 
 
 class Sees(Middleware):
@@ -26,23 +28,15 @@ class Sees(Middleware):
 class SeesLists(Sees):
     """The same with a hook for each kind of list. It lets no request without a caller pass."""
 
+    on_list_tools = on_list_resources = on_list_resource_templates = on_list_prompts = Sees.on_message
     on_message = Middleware.on_message
-
-    async def _see(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
-        self.seen.append(f"{context.method}")
-        return await call_next(context)
-
-    on_list_tools = on_list_resources = on_list_resource_templates = on_list_prompts = _see
 
 
 class SeesAll(Sees):
     """The same as a raw middleware."""
 
+    __call__ = Sees.on_message
     on_message = Middleware.on_message
-
-    async def __call__(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
-        self.seen.append(f"{context.method}")
-        return await call_next(context)
 
 
 class SeesByAttribute(Sees):
@@ -53,6 +47,19 @@ class SeesByAttribute(Sees):
         setattr(self, "on_message", partial(Sees.on_message, self))  # noqa: B010  # for the type check, it is a method
 
     on_message = Middleware.on_message
+
+
+@pytest.mark.parametrize("method", ["tools/call", "prompts/get", "resources/read", "notifications/progress"])
+def test_an_invalid_state_in_a_notification_is_not_logged(method: str, caplog: pytest.LogCaptureFixture) -> None:
+    """A notification has no state of a request, so an invalid one is ignored, and the middleware still runs."""
+    sees = Sees()
+    mcp: FastMCP = FastMCP("notified", middleware=[sees])
+    message = {"jsonrpc": "2.0", "method": method, "params": {"name": "x", "uri": "x://y", "requestState": "made up"}}
+    with replica(lambda: create_app(mcp, Settings(mcp_components=()))) as client:
+        reply = client.http.post("/mcp", json=message, headers=HEADERS)
+        assert (reply.status_code, reply.content) == (202, b"")
+    assert method in sees.seen
+    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
 @pytest.mark.parametrize("kind", [Sees, SeesLists, SeesAll, SeesByAttribute])

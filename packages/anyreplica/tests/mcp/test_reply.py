@@ -27,52 +27,41 @@ class Slow(Reply):
         await asyncio.Event().wait()
 
 
-def test_a_cancelled_message_does_not_spoil_the_reply() -> None:
-    """If the task that sends the first message is cancelled before the event stream has begun, the reply is complete.
-
-    A proxy cancels the message of its upstream server when the result is there.
-    """
+@pytest.mark.anyio
+async def test_a_cancelled_message_does_not_spoil_the_reply() -> None:
+    """A reply is complete if its first message is cancelled before the event stream has begun, as by a proxy."""
     sent: list[Message] = []
 
     async def send(message: Message) -> None:
         sent.append(message)
 
-    async def answer() -> None:
-        slow = Slow({"type": "http"}, silent, send, True)
-        slow.begun = asyncio.Event()
-        progress = asyncio.ensure_future(slow.event(b"{}"))
-        await slow.begun.wait()
-        progress.cancel()
-        with suppress(asyncio.CancelledError):
-            await progress
-        await slow.finish(200, b'{"id":1}')
-
-    asyncio.run(answer())
+    slow = Slow({"type": "http"}, silent, send, True)
+    slow.begun = asyncio.Event()
+    progress = asyncio.ensure_future(slow.event(b"{}"))
+    await slow.begun.wait()
+    progress.cancel()
+    with suppress(asyncio.CancelledError):
+        await progress
+    await slow.finish(200, b'{"id":1}')
     start, body = sent
     assert (start["type"], start["status"]) == ("http.response.start", 200)
     assert body["body"] == b'{"id":1}'
 
 
-def test_a_closed_connection_ends_the_wait() -> None:
-    """The replica cancels the call if the transport refuses a write because the connection is closed.
-
-    uvloop's transport refuses the write before it reports the end of the connection.
-    """
+@pytest.mark.anyio
+async def test_a_closed_connection_ends_the_wait() -> None:
+    """A call is cancelled if the transport refuses a write, as uvloop's does before it reports the end."""
     closed = False
 
     async def send(_: Message) -> None:
         if closed:
             raise RuntimeError("unable to perform operation on <TCPTransport closed=True>; the handler is closed")
 
-    async def wait() -> None:
-        nonlocal closed
-        reply = Reply({"type": "http"}, silent, send, True, 0.01)
-        await reply.event(b"{}")
-        closed = True
-        task = asyncio.create_task(asyncio.sleep(60))
-        with pytest.raises(ClientGone):
-            await reply.wait_for(task)
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    asyncio.run(wait())
+    reply = Reply({"type": "http"}, silent, send, True, 0.01)
+    await reply.event(b"{}")
+    closed = True
+    task = asyncio.create_task(asyncio.sleep(60))
+    with pytest.raises(ClientGone):
+        await reply.wait_for(task)
+    with pytest.raises(asyncio.CancelledError):
+        await task

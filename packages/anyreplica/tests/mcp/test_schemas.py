@@ -10,10 +10,7 @@ from tests.calls import call, get, legacy, modern
 
 @pytest.mark.parametrize(("dereference", "references"), [("true", False), ("false", True)])
 def test_references_are_replaced_or_sent(start_server: StartServer, dereference: str, references: bool) -> None:
-    """DEREFERENCE_SCHEMAS decides if tool lists contain references, in both protocols.
-
-    The path and the accepted arguments of the tool stay the same.
-    """
+    """DEREFERENCE_SCHEMAS decides if lists contain references. Paths and accepted arguments stay the same."""
     server = start_server(MCP_COMPONENTS="tests.packs.results", DEREFERENCE_SCHEMAS=dereference)
     for ask in (legacy, modern):
         lists = [ask(server.url, "tools/list").json()["result"]["tools"] for _ in range(2)]

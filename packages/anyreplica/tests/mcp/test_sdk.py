@@ -7,7 +7,6 @@ import asyncio
 import contextvars
 import inspect
 import weakref
-from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -98,11 +97,6 @@ def test_a_request_context_has_the_fields_of_lazy_request_context() -> None:
     fields = {"session", "request_id", "meta", "request", "protocol_version", "close_sse_stream", "lifespan_context"}
     assert set(FastMCPRequestContext.__dataclass_fields__) == fields | {"_srctx"}
     assert all(name in vars(sdk.LazyRequestContext) for name in (*fields, "_srctx"))
-
-
-def test_an_exit_stack_has_the_private_list_of_callbacks() -> None:
-    """`AsyncExitStack` has the private attribute that shows if the stack is empty."""
-    assert not AsyncExitStack()._exit_callbacks  # type: ignore[attr-defined]
 
 
 def test_the_methods_of_the_sdks_runner_have_these_parameters() -> None:

@@ -1,5 +1,7 @@
 """Tests of the queue of tools with `task=True`."""
 
+from typing import Any
+
 import pytest
 from fastmcp import FastMCP
 from fastmcp.server.extensions import ServerExtension
@@ -14,6 +16,7 @@ from anyreplica.features.jobs.service import JobService
 from anyreplica.mcp.compat import sdk
 
 OWN, OTHER = "redis://127.0.0.1:6379/1", "redis://127.0.0.1:6379/2"
+KEYED: dict[str, Any] = {"mcp_components": (), "request_state_keys": SecretStr("0" * 64)}
 
 
 @pytest.mark.parametrize(
@@ -41,9 +44,7 @@ def test_the_queue_of_the_operator_replaces_one_in_memory(
     mcp, extension = FastMCP("server"), TasksExtension(url=author)
     mcp.add_extension(extension)
     mcp.tool(later, task=True)
-    settings = Settings(
-        mcp_components=(), jobs_url=SecretStr(operator), mcp_replicas=3, request_state_keys=SecretStr("0" * 64)
-    )
+    settings = Settings(**KEYED, jobs_url=SecretStr(operator), mcp_replicas=3)
     create_app(mcp, settings)
     service = JobService({}, settings, "", lambda: None)
     if queue:
@@ -71,8 +72,7 @@ def test_an_authors_own_tasks_extension_stays() -> None:
 
 def test_an_authors_own_tasks_extension_beside_jobs_stops_the_start() -> None:
     """The extension for jobs would replace it."""
-    mcp = FastMCP("server")
-    settings = Settings(mcp_components=(), jobs_url=SecretStr(OWN), request_state_keys=SecretStr("0" * 64))
+    mcp, settings = FastMCP("server"), Settings(**KEYED, jobs_url=SecretStr(OWN))
     mcp.add_extension(OwnTasks())
 
     async def report() -> str:

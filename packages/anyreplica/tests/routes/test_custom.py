@@ -1,5 +1,7 @@
 """Tests of the routes that a server's author adds: where they may be, and who may use them."""
 
+from typing import Any
+
 import pytest
 from fastmcp import FastMCP
 from fastmcp.contrib.component_manager import set_up_component_manager
@@ -20,6 +22,7 @@ from tests.auth.test_crossing import login, served
 EVERYWHERE = ["/", "/health", "/health/deep", "/ready", "/metrics", "/version", "/jobs", "/jobs/{id}", "/hook/{name}"]
 SECRET = "a-secret-of-the-author"
 KEY = "let-me-in"
+KEYED: dict[str, Any] = {"auth_enabled": True, "auth_token": KEY}
 
 
 def with_routes(*paths: str, methods: tuple[str, ...] = ("GET",)) -> FastMCP:
@@ -49,8 +52,7 @@ def asked(client: Client, path: str, token: str = "", method: str = "GET") -> tu
 @pytest.mark.parametrize("secured", [False, True])
 def test_the_authors_route_wins_and_is_public(secured: bool) -> None:
     """The author's routes replace those of anyreplica and need no authentication, whatever token comes with them."""
-    keys = {"auth_enabled": True, "auth_token": KEY} if secured else {}
-    with served(with_routes(*EVERYWHERE), **keys) as client:
+    with served(with_routes(*EVERYWHERE), **(KEYED if secured else {})) as client:
         for path in (each.format(name="order", id="7") for each in EVERYWHERE):
             for token in ("", "a-token-of-another-service"):
                 assert asked(client, path, token) == (200, f"the author's {path}")
@@ -62,7 +64,7 @@ def test_the_authors_route_wins_and_is_public(secured: bool) -> None:
 
 def test_another_method_of_a_path_stays_guarded() -> None:
     """A custom route makes only its own methods public. Those of anyreplica at the same path still need a key."""
-    with served(with_routes("/jobs"), auth_enabled=True, auth_token=KEY) as client:
+    with served(with_routes("/jobs"), **KEYED) as client:
         assert asked(client, "/jobs")[0] == 200
         assert asked(client, "/jobs", method="POST")[0] == 401
         assert asked(client, "/jobs/1")[0] == 401
@@ -71,8 +73,7 @@ def test_another_method_of_a_path_stays_guarded() -> None:
 
 def test_a_setting_protects_custom_routes() -> None:
     """With PROTECT_CUSTOM_ROUTES, a custom route needs a key."""
-    settings = {"auth_enabled": True, "auth_token": KEY, "protect_custom_routes": True}
-    with served(with_routes("/hook", "/version"), **settings) as client:
+    with served(with_routes("/hook", "/version"), **KEYED, protect_custom_routes=True) as client:
         for path in ("/hook", "/version"):
             assert asked(client, path)[0] == 401
             assert asked(client, path, KEY) == (200, f"the author's {path}")
@@ -136,21 +137,15 @@ def test_require_auth_on_a_route_accepts_the_token_of_the_endpoint() -> None:
         assert asked(client, "/admin")[0] == 401
 
 
-@pytest.mark.parametrize("guarded_by", ["login", "key"])
-def test_the_component_manager_needs_the_token_of_the_endpoint(guarded_by: str) -> None:
+@pytest.mark.parametrize("token", ["admin", KEY], ids=["login", "key"])
+def test_the_component_manager_needs_the_token_of_the_endpoint(token: str) -> None:
     """The routes of FastMCP's component manager need a token if `/mcp` needs one, also with keys of the operator."""
     mcp = FastMCP("server")
     mcp.add_tool(Tool.from_function(lambda: 1, name="one"))
     set_up_component_manager(mcp)
-    if guarded_by == "login":
-        token, serving = "admin", served(login(mcp))
-    else:
-        settings = Settings(mcp_components=(), auth_enabled=True, auth_token=KEY)
-        token, serving = KEY, replica(lambda: create_app(mcp, settings))
-    with serving as client:
+    with served(login(mcp)) if token == "admin" else served(mcp, **KEYED) as client:
         for tried, status in (("", 401), ("unknown", 401), (token, 200)):
-            headers = {"Authorization": f"Bearer {tried}"} if tried else {}
-            assert client.http.post("/tools/one/disable", headers=headers).status_code == status
+            assert asked(client, "/tools/one/disable", tried, "POST")[0] == status
 
 
 def test_middleware_of_the_author_stays_guarded() -> None:
@@ -164,7 +159,7 @@ def test_middleware_of_the_author_stays_guarded() -> None:
             answers = scope["type"] == "http"
             await (PlainTextResponse("from the middleware") if answers else self.app)(scope, receive, send)
 
-    settings = Settings(mcp_components=(), auth_enabled=True, auth_token=KEY)
+    settings = Settings(mcp_components=(), **KEYED)
     with replica(lambda: create_app(FastMCP("server"), settings, middleware=[Middleware(Answers)])) as client:
         assert asked(client, "/anything")[0] == 401
         assert asked(client, "/anything", KEY) == (200, "from the middleware")

@@ -26,6 +26,7 @@ async def hangs():
 async def secret():
     raise OSError("password hunter2 is wrong")
 """
+ONE = "@check\nasync def f(): ..."
 
 
 def pack(folder: Path, source: str) -> dict[str, str]:
@@ -44,8 +45,7 @@ def test_no_checks(local_url: str) -> None:
 def test_checks_have_outcomes_and_times(start_server: StartServer, tmp_path: Path) -> None:
     """`/health/deep` shows each check's outcome and time. Only the log contains the reason of a failure.
 
-    A failing check does not affect the readiness probe, and it does not count as a refused call, which would use the
-    error budget.
+    A failing check affects neither the readiness probe nor the error budget: it is no refused call.
     """
     server = start_server(**pack(tmp_path, PACK))
     reply = get(f"{server.url}/health/deep")
@@ -59,10 +59,8 @@ def test_checks_have_outcomes_and_times(start_server: StartServer, tmp_path: Pat
     }
     assert all(each["ms"] >= 0 for each in told["checks"].values())
     assert "hunter2" not in reply.text
-    until(
-        lambda: "Check 'secret' failed: OSError: password hunter2 is wrong" in server.output,
-        "the log contains the reason of the failed check",
-    )
+    reason = "Check 'secret' failed: OSError: password hunter2 is wrong"
+    until(lambda: reason in server.output, "the log contains the reason of the failed check")
     assert get(f"{server.url}/readyz").status_code == 200
     assert get(f"{server.url}/version").status_code == 200
     until(lambda: "GET /version" in server.output, "the access log's entry of the later request")
@@ -101,17 +99,13 @@ def test_an_unknown_caller_is_logged_and_counted(start_server: StartServer, path
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        ("@check\ndef plain(): pass", "needing.py:3: TypeError: @check needs an async function without arguments"),
-        ("@check\nasync def f(x): pass", "needing.py:3: TypeError: @check needs an async function without arguments"),
-        (
-            "@check(name='a')\nasync def f(): pass\n@check(name='a')\nasync def g(): pass",
-            "needing.py:5: check 'a' is already defined at",
-        ),
+        ("@check\ndef plain(): ...", "needing.py:3: TypeError: @check needs an async function without arguments"),
+        ("@check\nasync def f(x): ...", "needing.py:3: TypeError: @check needs an async function without arguments"),
+        (f"{ONE}\n@check(name='f')\nasync def g(): ...", "needing.py:5: check 'f' is already defined at"),
     ],
 )
 def test_an_invalid_check_stops_the_start(tmp_path: Path, source: str, said: str) -> None:
     """An invalid check stops the start with one line."""
-    settings = pack(tmp_path, f"from anyreplica.components.marks import check\n\n{source}\n")
-    done = start("check", **settings)
+    done = start("check", **pack(tmp_path, f"from anyreplica.components.marks import check\n\n{source}\n"))
     assert done.returncode == 3
     assert said in done.stderr

@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 from anyreplica.process.lifecycle import Lifecycle
 from anyreplica.routes.health import health_routes
 from anyreplica.settings.paths import PathSettings
-from conftest import Server, StartServer, until
+from conftest import StartServer, until
 
 pytestmark = pytest.mark.smoke
 
@@ -28,16 +28,11 @@ def test_not_ready_while_starting() -> None:
     assert client.get("/healthz").status_code == 200
 
 
-def status(server: Server) -> int:
-    """Return the HTTP status of `/readyz`."""
-    return httpx.get(f"{server.url}/readyz").status_code
-
-
 def test_a_draining_replica_is_not_ready_but_serves(start_server: StartServer) -> None:
     """After SIGTERM a replica is not ready and still answers new connections. A second SIGTERM ends the drain."""
     server = start_server(DRAIN_SECONDS="600")
     server.process.terminate()
-    until(lambda: status(server) == 503, "/readyz answers with 503")
+    until(lambda: httpx.get(f"{server.url}/readyz").status_code == 503, "/readyz answers with 503")
     assert httpx.get(f"{server.url}/version").json()["status"] == "draining"
     assert httpx.get(f"{server.url}/healthz").status_code == 200
     server.process.terminate()

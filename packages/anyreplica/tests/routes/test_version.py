@@ -25,10 +25,7 @@ def test_version(local_url: str) -> None:
 
 
 def test_paths_are_shown_with_their_reason(start_server: StartServer) -> None:
-    """`/version` and the log show the path of each tool with its reason.
-
-    `/version` shows paths only to valid callers.
-    """
+    """The log and, for valid callers only, `/version` show the path of each tool with its reason."""
     server = start_server(MCP_COMPONENTS="server,tests.packs.hostile", AUTH_ENABLED="true", AUTH_TOKEN="let-me-in")
     assert "paths" not in get(f"{server.url}/version").json()
     paths = get(f"{server.url}/version", headers={"Authorization": "Bearer let-me-in"}).json()["paths"]

@@ -32,11 +32,7 @@ def served(server: Any, **values: Any) -> Iterator[Client]:
 
 
 @pytest.mark.parametrize(
-    ("tool", "said"),
-    [
-        ("hang", "tool 'hang' did not finish within 0.1 s"),
-        ("leave", "Error calling tool 'leave'"),
-    ],
+    ("tool", "said"), [("hang", "tool 'hang' did not finish within 0.1 s"), ("leave", "Error calling tool 'leave'")]
 )
 def test_a_call_ends_and_the_server_goes_on(tool: str, said: str, caplog: pytest.LogCaptureFixture) -> None:
     """A call ends after CALL_TIMEOUT_SECONDS. `sys.exit()` fails this call only."""
@@ -93,16 +89,14 @@ def test_log_version_and_metrics_name_the_tools(make: Any, capsys: pytest.Captur
 
 
 def _message(tool: str) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": {"a": 1}}}
+    return rpc("tools/call", {"name": tool, "arguments": {"a": 1}})
 
 
 def test_a_key_may_have_some_tools(tmp_path: Path) -> None:
     """Other tools do not exist for the holder of the key. The audit log has the call."""
-    line = {"id": "reader", "hash": hash_of(_KEY), "tools": ["a*"]}
-    (tmp_path / "keys").write_text(json.dumps(line))
-    audited = tmp_path / "audit"
-    settings = {"auth_enabled": True, "api_keys_file": tmp_path / "keys", "audit_log": str(audited)}
-    with served(shop.make(), **settings) as client:
+    keys, audited = tmp_path / "keys", tmp_path / "audit"
+    keys.write_text(json.dumps({"id": "reader", "hash": hash_of(_KEY), "tools": ["a*"]}))
+    with served(shop.make(), auth_enabled=True, api_keys_file=keys, audit_log=str(audited)) as client:
         with pytest.raises(CallFailed, match="no token"):
             client.tools()
         headers = {"Accept": BOTH, "Authorization": f"Bearer {_KEY}"}

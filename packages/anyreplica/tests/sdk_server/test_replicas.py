@@ -1,6 +1,5 @@
 """Replicas of servers of the SDK: any replica goes on with a call, and the clients of all replicas hear of changes."""
 
-import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from fastmcp.client.elicitation import ElicitResult
 
 from conftest import ROOT, StartServer, until
 from tests.calls import call, text
-from tests.fastmcp_server.clients import client, value_of
+from tests.fastmcp_server.clients import conversation, value_of
 from tests.mcp.any_replica.listeners import listening
 from tests.replicas import Family, Fleet, RedisServer, running
 
@@ -31,18 +30,16 @@ def shops(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
         yield fleet
 
 
+@pytest.mark.anyio
 @pytest.mark.parametrize("family", ["handshake", "stateless"])
-def test_a_call_asks_its_client(shops: Fleet, family: Family) -> None:
+async def test_a_call_asks_its_client(shops: Fleet, family: Family) -> None:
     """The answer may reach another replica than the question: by a session, or by the sealed state of the call."""
 
     async def agree(*_: Any) -> ElicitResult[dict[str, bool]]:
         return ElicitResult(action="accept", content={"sure": True})
 
-    async def buy() -> Any:
-        async with client(shops, family, elicitation_handler=agree) as opened:
-            return [value_of(await opened.call_tool("buy", {"item": "tea"})) for _ in range(2)]
-
-    assert asyncio.run(asyncio.wait_for(buy(), 60)) == ["tea: True"] * 2
+    async with conversation(shops, family, elicitation_handler=agree) as client:
+        assert [value_of(await client.call_tool("buy", {"item": "tea"})) for _ in range(2)] == ["tea: True"] * 2
 
 
 def test_listeners_hear_of_the_changes_of_every_replica(shops: Fleet) -> None:

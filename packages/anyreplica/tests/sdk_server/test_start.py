@@ -5,13 +5,17 @@ import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
+from fastmcp.server.auth.providers.in_memory import InMemoryOAuthProvider
 from mcp import MCPError
 from mcp.server import Server
+from mcp.server.auth.settings import AuthSettings
 from mcp.server.mcpserver import MCPServer
 from mcp.server.subscriptions import InMemorySubscriptionBus
 from mcp_types import INVALID_REQUEST, RequestParams
+from pydantic import AnyHttpUrl
 
 from anyreplica import Settings, StartupError, create_app
 from anyreplica.mcp.compat.sdk_server import SdkServer
@@ -24,6 +28,9 @@ from tests.sdk_server.served import low, shop
 from tests.starts import start
 
 _SERVED = Path(__file__).parent / "served"
+OF_SDK = "a server of the MCP SDK"
+NEVER_CALLED = "anyreplica never calls this method, because it serves"
+NOT_SHARED = "not served, because replicas cannot share"
 _SEVERAL = {"mcp_replicas": 2, "request_state_keys": KEYS}
 
 
@@ -40,23 +47,11 @@ def logging_as_before() -> Iterator[None]:
 @pytest.mark.parametrize(
     ("server", "listed"),
     [
-        (
-            "shop.py",
-            [
-                "tools      add, add_tool,",
-                "resources  shop://broken, shop://items/{name},",
-                "prompts    broken_prompt,",
-            ],
-        ),
+        ("shop.py", ["tools      add, add_tool,", "prompts    broken_prompt,"]),
+        ("shop.py", ["resources  shop://broken, shop://items/{name},"]),
         ("shop.py:make", ["shop 0.2.0: settings and components are valid."]),
-        (
-            "low.py",
-            [
-                "low 0.2.0: settings and components are valid.",
-                "tools      ask, crash, echo, fail, wrong\n",
-                "prompts    p\n",
-            ],
-        ),
+        ("low.py", ["low 0.2.0: settings and components are valid.", "tools      ask, crash, echo, fail, wrong\n"]),
+        ("low.py", ["prompts    p\n"]),
         ("shop.py --repeatable", ["add\n"]),
         ("low.py --repeatable", ["\n"]),
     ],
@@ -89,31 +84,15 @@ class OwnBus(InMemorySubscriptionBus):
 
 
 def issuing() -> MCPServer[Any]:
-    from fastmcp.server.auth.providers.in_memory import InMemoryOAuthProvider
-    from mcp.server.auth.settings import AuthSettings
-    from pydantic import AnyHttpUrl
-
-    url = AnyHttpUrl("https://shop.example.com")
-    return MCPServer(
-        "issuing",
-        auth=AuthSettings(issuer_url=url, resource_server_url=None),
-        auth_server_provider=InMemoryOAuthProvider(),
-    )
+    auth = AuthSettings(issuer_url=AnyHttpUrl("https://shop.example.com"), resource_server_url=None)
+    return MCPServer("issuing", auth=auth, auth_server_provider=InMemoryOAuthProvider())
 
 
 @pytest.mark.parametrize(
     ("make", "settings", "said"),
     [
-        (
-            lambda: OwnApp("own"),
-            {},
-            "OwnApp.streamable_http_app: anyreplica never calls this method, because it serves",
-        ),
-        (
-            issuing,
-            {},
-            "MCPServer(auth_server_provider=InMemoryOAuthProvider): not served, because replicas cannot share",
-        ),
+        (lambda: OwnApp("own"), {}, f"OwnApp.streamable_http_app: {NEVER_CALLED}"),
+        (issuing, {}, f"MCPServer(auth_server_provider=InMemoryOAuthProvider): {NOT_SHARED}"),
         (shop.make, {"mcp_components": ("tests.packs.scoped",)}, "MCP_COMPONENTS=tests.packs.scoped: "),
         (dict, {}, "This is a builtins.dict; it must be a FastMCP server, or an MCPServer or a low-level Server"),
     ],
@@ -127,8 +106,8 @@ def test_what_cannot_be_served_is_refused(make: Any, settings: dict[str, Any], s
 
 def test_a_worker_has_nothing_to_run() -> None:
     """A server of the SDK has no jobs and no tasks."""
-    for arguments in (("worker", str(_SERVED / "shop.py")), ("check", str(_SERVED / "shop.py"), "--worker")):
-        done = start(*arguments, JOBS_URL="redis://127.0.0.1:1")
+    for command, *options in (["worker"], ["check", "--worker"]):
+        done = start(command, str(_SERVED / "shop.py"), *options, JOBS_URL="redis://127.0.0.1:1")
         assert (done.returncode, done.stdout) == (3, "")
         assert done.stderr == "The server has no jobs, and no tool has task=True; a worker needs at least one of them\n"
 
@@ -136,16 +115,8 @@ def test_a_worker_has_nothing_to_run() -> None:
 @pytest.mark.parametrize(
     ("server", "settings", "said"),
     [
-        (
-            shop.make(),
-            {"handshake_sessions": "full"},
-            "HANDSHAKE_SESSIONS=full: a server of the MCP SDK (MCPServer) gets",
-        ),
-        (
-            low.make(),
-            {"debug_errors": True},
-            "DEBUG_ERRORS has no effect: a server of the MCP SDK (Server)",
-        ),
+        (shop.make(), {"handshake_sessions": "full"}, f"HANDSHAKE_SESSIONS=full: {OF_SDK} (MCPServer) gets"),
+        (low.make(), {"debug_errors": True}, f"DEBUG_ERRORS has no effect: {OF_SDK} (Server)"),
         (MCPServer("own", subscriptions=OwnBus()), _SEVERAL, "subscriptions/listen: the server's own code delivers"),
         (shop.make(), {}, ""),
         (MCPServer("default"), _SEVERAL, ""),
@@ -171,10 +142,7 @@ def test_components_that_ask_are_named() -> None:
 async def test_a_server_that_refuses_requests_without_a_client_starts() -> None:
     """The requests of a replica to itself before it is ready may be refused by the author's code."""
 
-    async def refuses(_context: Any, _params: Any) -> Any:
-        raise MCPError(INVALID_REQUEST, "Not now.")
-
-    server = Server[Any]("strict")
+    refuses, server = AsyncMock(side_effect=MCPError(INVALID_REQUEST, "Not now.")), Server[Any]("strict")
     server.add_request_handler("server/discover", RequestParams, refuses)
     server.add_request_handler("ping", RequestParams, refuses)
     async with serve(lambda: create_app(server)) as served:

@@ -48,6 +48,11 @@ class AskedClient:
         """Send a JSON-RPC response with these members."""
         return post(url, json={"jsonrpc": "2.0", "id": identity, **members}, headers=self.headed())
 
+    def cancel(self, url: str, number: int) -> httpx.Response:
+        """Cancel the request with this id."""
+        body = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}}
+        return post(url, json=body, headers=self.headed())
+
     def ended(self, url: str) -> httpx.Response:
         """End the session."""
         with httpx.Client(verify=False, timeout=60) as client:

@@ -46,10 +46,7 @@ def requested(client: AskedClient, url: str, method: str, params: dict[str, Any]
 def stream(client: AskedClient, url: str, **headers: str) -> Iterator[httpx.Response]:
     """Open an event stream: that of a session, or with `Last-Event-ID` that of a call."""
     sent = {**client.headed(), "Accept": BOTH, **headers}
-    with (
-        httpx.Client(verify=False, timeout=60) as http,
-        http.stream("GET", f"{url}/mcp", headers=sent) as reply,
-    ):
+    with httpx.Client(verify=False, timeout=60) as http, http.stream("GET", f"{url}/mcp", headers=sent) as reply:
         yield reply
 
 

@@ -109,26 +109,15 @@ async def test_any_order_across_drains(redis: RedisServer, events: list[str]) ->
                         await wait(0)
 
 
-async def test_an_answer_wakes_the_call(redis: RedisServer) -> None:
-    """The answer wakes the waiting call. The call does not look for it by itself in this test."""
-    async with (
-        two_replicas(redis.url, look_seconds=1000) as (asking, other),
-        asking.waiting("woken", "mine", 5) as wait,
-    ):
-        waiting = asyncio.ensure_future(wait(1000))
-        await asyncio.sleep(0)  # the call begins to wait
-        assert await other.give("woken", "mine", b"answer") == "taken"
-        assert await asyncio.wait_for(waiting, 30) == b"answer"
-
-
-async def test_a_lost_wakeup_loses_no_answer(redis: RedisServer) -> None:
-    """A call whose replica hears no wake-ups finds the answer at its next look."""
-    async with two_replicas(redis.url) as (_, other), Redis.from_url(redis.url) as client:
+@pytest.mark.parametrize("hears", [True, False])
+async def test_an_answer_wakes_the_call(redis: RedisServer, hears: bool) -> None:
+    """The answer wakes the waiting call. A call whose replica hears no wake-ups finds it at its next look."""
+    async with two_replicas(redis.url, look_seconds=1000) as (asking, other), Redis.from_url(redis.url) as client:
         deaf = RedisAnswers(client, "test", RedisNotifier(client, "test:nothing"), look_seconds=0.1)
-        async with deaf.waiting("unheard", "mine", 20) as wait:
+        async with (asking if hears else deaf).waiting(f"hears-{hears}", "mine", 20) as wait:
             waiting = asyncio.ensure_future(wait(1000))
-            await asyncio.sleep(0)
-            assert await other.give("unheard", "mine", b"answer") == "taken"
+            await asyncio.sleep(0)  # the call begins to wait
+            assert await other.give(f"hears-{hears}", "mine", b"answer") == "taken"
             assert await asyncio.wait_for(waiting, 30) == b"answer"
 
 
@@ -159,10 +148,7 @@ async def test_a_lost_reply_of_redis_loses_no_answer(redis: RedisServer) -> None
 
 
 async def test_a_slow_client_learns_that_a_request_is_given_up() -> None:
-    """The client gets `notifications/cancelled` if an anyio scope of the tool ends its request.
-
-    Such a scope cancels each `await` inside it, so also the one that writes to a slow client.
-    """
+    """The client gets `notifications/cancelled` if a scope of the tool ends its request, and with it each `await`."""
     written: list[dict[str, Any]] = []
     asked = asyncio.Event()
 
@@ -228,10 +214,7 @@ async def test_the_memory_of_a_replica_is_limited() -> None:
 
 
 async def test_a_taken_answer_does_not_stay(redis: RedisServer) -> None:
-    """The answer is deleted when its call has taken it, and the answers of a round with the end of the round.
-
-    A replica that tries to hand over the same answer again still learns that the call has taken it.
-    """
+    """An answer is deleted with its request or its round. Giving it again then still counts as taken."""
     async with two_replicas(redis.url) as (asking, other):
         async with asking.waiting("once", "staying", 5) as wait:
             assert await other.give("once", "staying", b"answer") == "taken"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from conftest import Server, until
+from conftest import StartServer, until
 from tests.calls import BOTH, call, get, legacy, modern, post, request, text
 from tests.mcp.any_replica.rounds import ANSWERS, ROUNDS
 from tests.replicas import Fleet, running, streaming
@@ -42,21 +42,14 @@ def test_every_request_is_answered_at_another_replica(asking_fleet: Fleet) -> No
 def test_multi_round_components_ask_handshake_clients(asking_fleet: Fleet) -> None:
     """A tool that returns an InputRequiredResult asks a handshake-protocol client with requests, round after round."""
     client = start(asking_fleet.url)
-
-    def answer(message: dict[str, Any]) -> Any:
-        return ANSWERS[message["method"]]
-
     for tool, expected in ROUNDS.items():
-        assert said(client.call(asking_fleet.urls, tool, answer)) == expected
-    assert said(client.call(asking_fleet.urls, "transfer", answer, amount=5)) == "accept: 5"
+        assert said(client.call(asking_fleet.urls, tool, lambda asked: ANSWERS[asked["method"]])) == expected
+    assert said(client.call(asking_fleet.urls, "transfer", answers, amount=5)) == "accept: 5"
 
 
 @pytest.mark.parametrize(
     ("method", "params", "expected"),
-    [
-        ("prompts/get", {"name": "introduction"}, "I am Ada."),
-        ("resources/read", {"uri": "asking://me"}, "me: Ada"),
-    ],
+    [("prompts/get", {"name": "introduction"}, "I am Ada."), ("resources/read", {"uri": "asking://me"}, "me: Ada")],
 )
 def test_prompts_and_resources_ask_too(asking_fleet: Fleet, method: str, params: Any, expected: str) -> None:
     """A prompt and a resource with several rounds ask a handshake-protocol client, too."""
@@ -76,8 +69,8 @@ def test_refusals_and_errors_of_the_client_reach_the_tool(asking_fleet: Fleet) -
     for tool, expected in (("why_not", "-1: No user here"), ("greet", "No user here")):
         with client.calling(asking_fleet.urls[0], tool) as messages:
             question = next(messages)
-            error = {"code": -1, "message": "No user here"}
-            assert client.reply(asking_fleet.urls[1], question["id"], {"error": error}).status_code == 202
+            error = {"error": {"code": -1, "message": "No user here"}}
+            assert client.reply(asking_fleet.urls[1], question["id"], error).status_code == 202
             assert said(next(messages)) == expected
 
 
@@ -99,16 +92,13 @@ def test_a_client_without_the_capability_is_not_asked(
     assert f"it lacks the capability {lacks}." in said(response)
 
 
-_ASKING: list[tuple[str, dict[str, Any]]] = [("greet", {}), ("transfer", {"amount": 1})]
-
-
 def test_a_client_without_an_event_stream_is_not_asked(asking_fleet: Fleet) -> None:
     """A client that accepts only JSON, or that has no session, gets an error that says what to change."""
     client = start(asking_fleet.url)
     reply = legacy(asking_fleet.url, "tools/call", {"name": "greet", "arguments": {}}, **client.headed())
     assert "send the header Accept with text/event-stream" in text(reply.json()["result"])
-    for tool, arguments in _ASKING:
-        reply = legacy(asking_fleet.url, "tools/call", {"name": tool, "arguments": arguments}, Accept=BOTH)
+    for called in ({"name": "greet", "arguments": {}}, {"name": "transfer", "arguments": {"amount": 1}}):
+        reply = legacy(asking_fleet.url, "tools/call", called, Accept=BOTH)
         assert "the call has no session; send initialize first" in reply.text
 
 
@@ -132,10 +122,7 @@ def test_await_elicit_is_an_error_in_the_stateless_protocol(asking_fleet: Fleet)
 
 
 def test_the_client_has_a_time_limit(asking_fleet: Fleet) -> None:
-    """After CLIENT_REQUEST_SECONDS the tool gets an error, and the client gets `notifications/cancelled`.
-
-    The replica accepts the late answer of this client and ignores it.
-    """
+    """After CLIENT_REQUEST_SECONDS tool and client learn that the request has ended; a late answer is ignored."""
     client = start(asking_fleet.url)
     with client.calling(asking_fleet.urls[0], "why_not") as messages:
         question, cancelled, response = messages
@@ -204,10 +191,7 @@ def test_a_single_replica_needs_no_redis(tmp_path: Any) -> None:
 @pytest.mark.parametrize("hangs", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("sessions", ["full", pytest.param("ask", marks=pytest.mark.slow)])
 def test_without_redis_plain_calls_go_on(tmp_path: Any, sessions: str, hangs: bool) -> None:
-    """While Redis is down or hangs, a replica answers calls that ask nothing. A tool that asks gets a clear error.
-
-    When Redis is back, the tool can ask again.
-    """
+    """While Redis is down or hangs, only tools that ask get an error, which is clear. Afterwards they ask again."""
     settings = {"MCP_COMPONENTS": "tests.packs.asking,server", "SHUTDOWN_GRACE_SECONDS": "1"}
     with own_fleet(tmp_path, "asking", 2, HANDSHAKE_SESSIONS=sessions, **settings) as (fleet, redis):
         client = start(fleet.url)
@@ -220,26 +204,16 @@ def test_without_redis_plain_calls_go_on(tmp_path: Any, sessions: str, hangs: bo
             with client.calling(fleet.urls[1], "greet") as others:
                 assert "Redis cannot be reached; retry later" in said(next(others))
         redis.go_on() if hangs else redis.start()
-
-        def works() -> bool:
-            reply = client.call(fleet.urls, "greet", answers)
-            return bool(said(reply) == "Hello, Ada!")
-
-        until(works, "the tool can ask again")
+        until(lambda: said(client.call(fleet.urls, "greet", answers)) == "Hello, Ada!", "the tool can ask again")
 
 
-@pytest.mark.servers
-def test_a_server_names_the_tools_that_ask(tmp_path: Any) -> None:
+def test_a_server_names_the_tools_that_ask(start_server: StartServer) -> None:
     """The log names the components that cannot ask, because HANDSHAKE_SESSIONS is off."""
-    server = Server(tmp_path / "log", MCP_COMPONENTS="tests.packs.asking", LOG_LEVEL="INFO")
-    try:
-        server.wait_ready()
-        until(lambda: "HANDSHAKE_SESSIONS is off" in server.output, "the log names the setting")
-        line = next(line for line in server.output.splitlines() if "HANDSHAKE_SESSIONS is off" in line)
-        assert "greet" in line
-        assert "number" not in line
-    finally:
-        server.stop()
+    server = start_server(MCP_COMPONENTS="tests.packs.asking", LOG_LEVEL="INFO")
+    until(lambda: "HANDSHAKE_SESSIONS is off" in server.output, "the log names the setting")
+    line = next(line for line in server.output.splitlines() if "HANDSHAKE_SESSIONS is off" in line)
+    assert "greet" in line
+    assert "number" not in line
 
 
 def test_the_client_reports_progress_at_any_replica(asking_fleet: Fleet) -> None:

@@ -5,6 +5,7 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from redis.asyncio import Redis
@@ -15,6 +16,7 @@ from anyreplica.features.sessions.event_log import AdoptedCall, EventLog
 from anyreplica.features.sessions.open_round import OpenRound
 from anyreplica.features.sessions.session import Session
 from anyreplica.shared.notifier import RedisNotifier
+from conftest import until
 from tests.replicas import RedisServer
 
 pytestmark = [pytest.mark.anyio, pytest.mark.needs("redis")]
@@ -22,9 +24,9 @@ pytestmark = [pytest.mark.anyio, pytest.mark.needs("redis")]
 KEYS = ["a key of at least 32 characters for these tests"]
 MINE = Session("mine", "2025-11-25", "owner", 1e12, "[{},{}]")
 ROUND = OpenRound("tools/call", {"name": "ask"}, "2025-11-25", 0, "state", {})
-
-
 MOST = 1 << 20
+UNREACHABLE = AsyncMock(side_effect=OSError("away"))
+"""A method of a store that cannot be reached."""
 
 
 async def begun(log: EventLog, caller: str = "caller") -> CallEvents:
@@ -80,9 +82,7 @@ def losing_first_reply(method: Callable[..., Any]) -> Callable[..., Any]:
     return lossy
 
 
-async def test_a_take_over_whose_reply_was_lost_is_repeated(
-    redis: RedisServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_take_over_with_a_lost_reply_is_repeated(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A replica that became the owner of a call without knowing it takes the call over at its next look."""
     async with replicas(redis.url, look_seconds=0.05) as (lost, other):
         call = await given_up(lost)
@@ -104,9 +104,7 @@ async def test_two_readers_take_over_a_call_once(redis: RedisServer) -> None:
             assert len(taken) == 1
 
 
-async def test_a_client_that_leaves_does_not_interrupt_a_take_over(
-    redis: RedisServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_client_that_leaves_ends_no_take_over(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the client closes its connection in the middle of a take-over, this replica still goes on with the call."""
     async with replicas(redis.url) as (lost, other):
         call = await given_up(lost)
@@ -124,9 +122,7 @@ async def test_a_client_that_leaves_does_not_interrupt_a_take_over(
         resuming.cancel()
         await asyncio.gather(resuming, return_exceptions=True)
         go_on.set()
-        async with asyncio.timeout(30):
-            while not taken:  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+        await asyncio.to_thread(until, lambda: bool(taken), "this replica has taken over the call")
 
 
 async def test_a_result_waits_for_redis(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,18 +131,13 @@ async def test_a_result_waits_for_redis(redis: RedisServer, monkeypatch: pytest.
     async with replicas(redis.url, 1) as (log,):
         call = await begun(log)
         append = log.store.append
-        monkeypatch.setattr(log.store, "append", unreachable)
+        monkeypatch.setattr(log.store, "append", UNREACHABLE)
         with pytest.raises(OSError, match="away"):
             await call.append(b"result", last=True, delivered=False)
         monkeypatch.setattr(log.store, "append", append)
         async with log.running():
             assert await asyncio.wait_for(resumed(log, call.first_id, []), 30) == [b"result"]
         assert log.late == []
-
-
-async def unreachable(*args: Any, **options: Any) -> int:
-    """Fail like a store that cannot be reached."""
-    raise OSError("away")
 
 
 async def test_a_call_that_ended_without_a_result_is_reported(redis: RedisServer) -> None:
@@ -172,21 +163,13 @@ async def test_after_an_outage_of_redis_no_running_call_is_ended(redis: RedisSer
         assert b"The replica that ran this call was lost" in error
 
 
-async def test_a_replica_that_stalls_for_a_moment_is_not_lost(
-    redis: RedisServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_replica_that_stalls_is_not_lost(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that has just resumed its call waits for a replica that has been silent for a moment."""
-
-    async def silence(owner: str) -> float:
-        return 5.0
-
     async with replicas(redis.url, look_seconds=0.05, silent_seconds=0.5) as (running, reader), reader.running():
-        monkeypatch.setattr(reader.store, "silence", silence)
+        monkeypatch.setattr(reader.store, "silence", AsyncMock(return_value=5.0))
         call = await begun(running)
         resuming = asyncio.ensure_future(resumed(reader, call.first_id, [], 2))
-        async with asyncio.timeout(30):
-            while not reader.resumed:  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+        await asyncio.to_thread(until, lambda: reader.resumed > 0, "the client has resumed its call")
         await call.append(b"first", last=False, delivered=False)
         began = time.monotonic()
         first, error = await asyncio.wait_for(resuming, 30)
@@ -195,15 +178,13 @@ async def test_a_replica_that_stalls_for_a_moment_is_not_lost(
         assert time.monotonic() - began > 0.3
 
 
-async def test_a_lost_connection_is_noted_when_redis_is_back(
-    redis: RedisServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_lost_connection_is_noted_later(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """If Redis is away while a client loses its connection, the client still has time to resume the call."""
     monkeypatch.setattr(call_events, "retry_for", lambda attempt, *_: attempt())
     async with replicas(redis.url, 1) as (log,):
         call = await begun(log)
         follow = log.store.follow
-        monkeypatch.setattr(log.store, "follow", unreachable)
+        monkeypatch.setattr(log.store, "follow", UNREACHABLE)
         for note in (call.lose_reader, call.has_reader):
             with pytest.raises(OSError, match="away"):
                 await note()
@@ -215,17 +196,12 @@ async def test_a_lost_connection_is_noted_when_redis_is_back(
 
 async def test_a_call_with_a_client_asks_redis_seldom(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """The comments on an event stream come every few seconds, but the replica keeps the events only now and then."""
-    asked: list[str] = []
-
-    async def keep(stream: str) -> None:
-        asked.append(stream)
-
     async with replicas(redis.url, 1) as (log,):
-        call = await begun(log)
+        call, keep = await begun(log), AsyncMock()
         monkeypatch.setattr(log.store, "keep", keep)
         for _ in range(3):
             await call.keep()
-    assert len(asked) == 1
+    assert keep.await_count == 1
 
 
 async def test_a_round_that_could_not_be_noted_is_given_up(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,7 +209,7 @@ async def test_a_round_that_could_not_be_noted_is_given_up(redis: RedisServer, m
     monkeypatch.setattr(call_events, "retry_for", lambda attempt, *_: attempt())
     async with replicas(redis.url) as (draining, other):
         call = await begun(draining)
-        monkeypatch.setattr(draining.store, "wait_in_round", unreachable)
+        monkeypatch.setattr(draining.store, "wait_in_round", UNREACHABLE)
         assert await call.wait_in_round(ROUND)
         assert await call.give_up()
         taken: list[AdoptedCall] = []
@@ -241,10 +217,8 @@ async def test_a_round_that_could_not_be_noted_is_given_up(redis: RedisServer, m
         assert taken[0].round == ROUND
 
 
-async def test_a_question_whose_reply_was_lost_is_written_once(
-    redis: RedisServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An event that the call waits for is written again after an error, but never twice."""
+async def test_a_question_is_written_once(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An event that the call waits for is written again after its reply was lost, but never twice."""
     async with replicas(redis.url, 1) as (log,):
         call = await begun(log)
         monkeypatch.setattr(log.store, "append", losing_first_reply(log.store.append))

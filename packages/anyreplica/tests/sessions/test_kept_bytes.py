@@ -1,6 +1,7 @@
 """Tests of the counters behind the limits: shares of callers, entries that expire, and the bytes of kept calls."""
 
 import time
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -24,15 +25,6 @@ STEPS = st.lists(
 )
 
 
-class Clock:
-    """A clock that a test moves."""
-
-    now = 0.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-
 def test_one_caller_gets_half() -> None:
     """One caller cannot use up a limit, and nothing stays of a caller that has given all back."""
     shares = Shares(10)
@@ -49,10 +41,10 @@ def test_one_caller_gets_half() -> None:
 @given(STEPS)
 def test_entries_expire(steps: list[tuple[str, str, int]]) -> None:
     """The dictionary behaves like a model that looks at each entry, and forgets nothing in its heap."""
-    clock, model, expired = Clock(), dict[str, tuple[int, float]](), list[int]()
-    gone: list[int] = []
+    clock, model = SimpleNamespace(now=0.0), dict[str, tuple[int, float]]()
+    expired, gone = list[int](), list[int]()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kept_bytes, "time", clock)
+        patch.setattr(kept_bytes, "time", SimpleNamespace(monotonic=lambda: clock.now))
         found: Expiring[int] = Expiring(expired.append)
         for number, (step, name, seconds) in enumerate(steps):
             if step == "add":

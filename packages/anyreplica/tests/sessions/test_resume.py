@@ -3,7 +3,6 @@
 import signal
 import socket
 import threading
-from functools import partial
 from pathlib import Path
 
 import httpx
@@ -44,18 +43,6 @@ def test_a_call_goes_on_without_its_connection(full_fleet: Fleet) -> None:
     assert "mcp_calls_resumed_total" in get(f"{two}/metrics").text
 
 
-def test_a_question_outlives_its_connection(full_fleet: Fleet) -> None:
-    """A client that lost the connection gets the question again, and its answer ends the call."""
-    one, two, three = full_fleet.urls
-    client = start(full_fleet.url)
-    with sent(client, one, "greet") as events:
-        first, _ = next(events)
-        question = next(events)
-    with resumed(client, three, first) as (_, again):
-        assert next(again) == question
-        greeted(client, two, question, again)
-
-
 def test_a_stranger_cannot_resume(full_fleet: Fleet) -> None:
     """Another session, and an event id that does not exist, get HTTP 400."""
     client, stranger = start(full_fleet.url), start(full_fleet.url)
@@ -89,9 +76,7 @@ def test_a_cancelled_call_ends_without_its_connection(full_fleet: Fleet) -> None
     with sent(client, full_fleet.urls[0], "log_and_wait", key="both") as events:
         first, _ = next(events)
         next(events)
-    cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}}
-    with httpx.Client(verify=False) as http:
-        assert http.post(f"{full_fleet.urls[1]}/mcp", json=cancel, headers=client.headed()).status_code == 202
+    assert client.cancel(full_fleet.urls[1], 7).status_code == 202
     until(lambda: call(client, full_fleet.urls[0], "fate", key="both") == "cancelled", "the call is cancelled")
     with resumed(client, full_fleet.urls[2], first) as (_, rest):
         assert "Request cancelled" in list(rest)[-1][1]
@@ -187,28 +172,21 @@ def test_a_lost_replica_is_told_of(tmp_path: Path) -> None:
                 assert list(rest) == [question, (identity, error)]
 
 
-def test_the_events_of_a_delivered_call_do_not_stay(full_fleet: Fleet, asking_redis: RedisServer) -> None:
+@pytest.mark.parametrize(("key", "least", "most"), [("delivered", 0, 10), ("undelivered", 10, 180)])
+def test_the_events_of_a_delivered_call_do_not_stay(
+    full_fleet: Fleet, asking_redis: RedisServer, key: str, least: int, most: int
+) -> None:
     """After the client has its result, the events expire within ten seconds. Those of a lost call stay longer."""
-    client = start(full_fleet.url)
-    for least, most, key in ((0, 10, "delivered"), (10, 180, "undelivered")):
-        with sent(client, full_fleet.urls[0], "log_and_wait", key=key) as events:
-            first, _ = next(events)
-            next(events)
-            if key == "delivered":
-                call(client, full_fleet.urls[0], "release", key=key)
-                assert key in list(events)[-1][1]
-        if key == "undelivered":
-            until(partial(_has_lost, asking_redis, first), "the replica has noticed the loss")
-            call(client, full_fleet.urls[0], "release", key=key)
-        name = f"full:call_events:{first.partition('.')[0]}"
-        until(partial(_has_result, asking_redis, name), "the log has the result")
-        assert least < int(asking_redis.ask("ttl", name)) <= most
-
-
-def _has_result(redis: RedisServer, name: str) -> bool:
-    return '"id":7' in redis.ask("lrange", name, "-1", "-1")
-
-
-def _has_lost(redis: RedisServer, event: str) -> bool:
-    """Return whether the replica has noted that the client lost the connection."""
-    return redis.ask("exists", f"full:call:{event.partition('.')[0]}:followed") == "1"
+    client, url, ask = start(full_fleet.url), full_fleet.urls[0], asking_redis.ask
+    with sent(client, url, "log_and_wait", key=key) as events:
+        stream = next(events)[0].partition(".")[0]
+        next(events)
+        if key == "delivered":
+            call(client, url, "release", key=key)
+            assert key in list(events)[-1][1]
+    if key == "undelivered":
+        until(lambda: ask("exists", f"full:call:{stream}:followed") == "1", "the replica has noticed the loss")
+        call(client, url, "release", key=key)
+    name = f"full:call_events:{stream}"
+    until(lambda: '"id":7' in ask("lrange", name, "-1", "-1"), "the log has the result")
+    assert least < int(ask("ttl", name)) <= most

@@ -5,25 +5,24 @@ import json
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from fastmcp import FastMCP
 from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
 from hypothesis import given
 from hypothesis import strategies as st
-from mcp_types import InitializeResult
 
 from anyreplica import Settings, create_app
 from anyreplica.features.keys.key import hash_of
 from anyreplica.features.sessions.session import Session, SessionIds
 from anyreplica.http.refusal import Refused
 from anyreplica.testing import replica
-from tests.calls import BOTH, legacy, post, request, text
+from tests.calls import BOTH, HEADERS, get, legacy, post, request, text
 from tests.replicas import Fleet, running
 from tests.sessions.client import ADA, VERSION, AskedClient, said, start
 
 OLD, NEW = "the-old-key-that-all-replicas-share", "the-new-key-that-all-replicas-share"
 INFO = {"name": "test", "version": "1"}
+ASKING = {"HANDSHAKE_SESSIONS": "ask", "MCP_COMPONENTS": "tests.packs.asking"}
 
 
 def ids(*keys: str, audience: str = "server", seconds: float = 60) -> SessionIds:
@@ -113,15 +112,11 @@ def test_an_id_has_a_limited_length(experimental: dict[str, Any]) -> None:
 
 @pytest.mark.needs("redis")
 def test_an_ended_session_is_unknown_everywhere(asking_fleet: Fleet) -> None:
-    """After DELETE at one replica, all replicas refuse this id.
-
-    They refuse lists, calls that may ask, answers and another DELETE.
-    """
+    """After DELETE at one replica, all replicas refuse lists, calls, answers and another DELETE with this id."""
     client = start(asking_fleet.url)
     assert client.ended(asking_fleet.urls[0]).status_code == 204
     for url in asking_fleet.urls:
-        reply = legacy(url, "tools/call", {"name": "greet"}, **client.headed())
-        assert reply.status_code == 404
+        assert legacy(url, "tools/call", {"name": "greet"}, **client.headed()).status_code == 404
         assert legacy(url, "tools/list", {}, **client.headed()).status_code == 404
         assert client.answer(url, "anything", ADA).status_code == 404
         assert client.ended(url).status_code == 404
@@ -129,55 +124,43 @@ def test_an_ended_session_is_unknown_everywhere(asking_fleet: Fleet) -> None:
 
 @pytest.mark.needs("redis")
 def test_a_plain_call_does_not_open_the_session(asking_fleet: Fleet) -> None:
-    """A tool without a Context answers with any session id, because it cannot ask and does not need the session.
-
-    A tool with a Context may ask, so an unknown session id gets HTTP 404.
-    """
-    reply = legacy(
-        asking_fleet.url, "tools/call", {"name": "nap", "arguments": {"seconds": 0}}, **{"Mcp-Session-Id": "x"}
-    )
+    """Only a tool with a Context, which may ask, needs a session: an unknown session id then gets HTTP 404."""
+    headers = {"Mcp-Session-Id": "x"}
+    reply = legacy(asking_fleet.url, "tools/call", {"name": "nap", "arguments": {"seconds": 0}}, **headers)
     assert text(reply.json()["result"]) == "0"
-    reply = legacy(asking_fleet.url, "tools/call", {"name": "number", "arguments": {}}, **{"Mcp-Session-Id": "x"})
+    reply = legacy(asking_fleet.url, "tools/call", {"name": "number", "arguments": {}}, **headers)
     assert reply.status_code == 404
 
 
 @pytest.mark.needs("redis")
 def test_get_is_refused_without_streams_of_their_own(asking_fleet: Fleet) -> None:
     """With HANDSHAKE_SESSIONS=ask there is no stream outside of calls, so GET gets HTTP 405."""
-    with httpx.Client(verify=False) as client:
-        reply = client.get(f"{asking_fleet.url}/mcp", headers=start(asking_fleet.url).headed())
+    reply = get(f"{asking_fleet.url}/mcp", headers=start(asking_fleet.url).headed())
     assert reply.status_code == 405
     assert reply.headers["Allow"] == "POST, DELETE"
 
 
 @pytest.mark.needs("redis")
-@pytest.mark.parametrize(
-    "message",
-    [
-        {"result": "text"},
-        {"error": {"code": "1", "message": "text"}},
-        {"error": {"code": 1}},
-        {"result": None},
-        {"result": {}, "error": {"code": 1, "message": ""}},
-    ],
-    ids=json.dumps,
-)
-def test_a_malformed_answer_is_refused(asking_fleet: Fleet, message: dict[str, Any]) -> None:
+def test_a_malformed_answer_is_refused(asking_fleet: Fleet) -> None:
     """An answer without a proper result or error gets HTTP 400, and the call goes on waiting for a proper one."""
     client = start(asking_fleet.url)
     with client.calling(asking_fleet.urls[0], "greet") as messages:
         question = next(messages)
-        assert client.reply(asking_fleet.urls[1], question["id"], message).status_code == 400
+        for malformed in (
+            {"result": "text"},
+            {"error": {"code": "1", "message": "text"}},
+            {"error": {"code": 1}},
+            {"result": None},
+            {"result": {}, "error": {"code": 1, "message": ""}},
+        ):
+            assert client.reply(asking_fleet.urls[1], question["id"], malformed).status_code == 400, malformed
         assert client.answer(asking_fleet.urls[1], question["id"], ADA).status_code == 202
         assert said(next(messages)) == "Hello, Ada!"
 
 
 @pytest.mark.needs("redis")
 def test_only_the_first_answer_of_the_right_session_counts(asking_fleet: Fleet) -> None:
-    """A replica refuses an answer of another session, an answer to an unknown request and a second answer.
-
-    The refused answers do not change the result of the call.
-    """
+    """Answers of another session, to unknown requests and after the first one are refused, without effect."""
     client, stranger = start(asking_fleet.url), start(asking_fleet.url)
     eve = {"action": "accept", "content": {"value": "Eve"}}
     with client.calling(asking_fleet.urls[0], "two_at_once") as messages:
@@ -191,9 +174,7 @@ def test_only_the_first_answer_of_the_right_session_counts(asking_fleet: Fleet) 
             assert client.answer(url, first["id"], eve).status_code == 400
         assert client.answer(asking_fleet.urls[2], second["id"], ADA).status_code == 202
         assert said(next(messages)) == "Ada and Ada"
-    no_session = post(
-        asking_fleet.url, json={"jsonrpc": "2.0", "id": "x", "result": {}}, headers={"Content-Type": "application/json"}
-    )
+    no_session = post(asking_fleet.url, json={"jsonrpc": "2.0", "id": "x", "result": {}}, headers=HEADERS)
     assert no_session.status_code == 400
     assert "Mcp-Session-Id is missing" in no_session.text
 
@@ -204,14 +185,7 @@ def test_a_session_is_for_its_caller_only(tmp_path: Path) -> None:
     keys = {"alice": "a" * 40, "bob": "b" * 40}
     file = tmp_path / "keys"
     file.write_text("".join(json.dumps({"id": name, "hash": hash_of(key)}) + "\n" for name, key in keys.items()))
-    with running(
-        tmp_path,
-        1,
-        HANDSHAKE_SESSIONS="ask",
-        MCP_COMPONENTS="tests.packs.asking",
-        AUTH_ENABLED="true",
-        API_KEYS_FILE=str(file),
-    ) as alone:
+    with running(tmp_path, 1, **ASKING, AUTH_ENABLED="true", API_KEYS_FILE=str(file)) as alone:
         client = start(alone.url, Authorization=f"Bearer {keys['alice']}")
         stolen = AskedClient(client.session, {"Authorization": f"Bearer {keys['bob']}"})
         with client.calling(alone.url, "greet") as messages:
@@ -228,15 +202,7 @@ def test_a_session_is_for_its_caller_only(tmp_path: Path) -> None:
 @pytest.mark.needs("redis")
 def test_refused_answers_count_for_the_rate_limit(tmp_path: Path) -> None:
     """Answers that no call waits for use up the rate of their caller. An answer that a call waits for does not."""
-    with running(
-        tmp_path,
-        1,
-        HANDSHAKE_SESSIONS="ask",
-        MCP_COMPONENTS="tests.packs.asking",
-        RATE_LIMIT="10/h",
-        RATE_BURST="10",
-        RATE_CONCURRENT="1",
-    ) as alone:
+    with running(tmp_path, 1, **ASKING, RATE_LIMIT="10/h", RATE_BURST="10", RATE_CONCURRENT="1") as alone:
         client = start(alone.url)
         for _ in range(3):
             with client.calling(alone.url, "greet") as messages:
@@ -250,12 +216,9 @@ def test_refused_answers_count_for_the_rate_limit(tmp_path: Path) -> None:
 class _Slow(Middleware):
     """Middleware that takes longer than FIRST_EVENT_SECONDS."""
 
-    async def on_initialize(
-        self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]
-    ) -> InitializeResult | None:
+    async def on_initialize(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
         await asyncio.sleep(0.1)
-        found: InitializeResult | None = await call_next(context)
-        return found
+        return await call_next(context)
 
 
 @pytest.mark.parametrize(
@@ -269,7 +232,7 @@ class _Slow(Middleware):
 )
 def test_the_reply_to_initialize_has_the_session_id(settings: dict[str, Any]) -> None:
     """The head of the reply has the session id, even if the reply is an event stream or takes long."""
-    opening = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
+    opening = {"protocolVersion": VERSION, "capabilities": {}, "clientInfo": INFO}
     mcp = FastMCP("server", middleware=[_Slow()])
     with replica(lambda: create_app(mcp, Settings(mcp_components=(), first_event_seconds=0.01, **settings))) as client:
         reply = client.http.post("/mcp", json=request("initialize", opening), headers={"Accept": BOTH})

@@ -5,14 +5,13 @@ import contextlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from conftest import until
 from tests.replicas import Proxy, RedisServer, running
 from tests.sessions.client import AskedClient, said, start
-from tests.sessions.resuming import resumed, sent
+from tests.sessions.resuming import greeted, resumed, sent
 from tests.sessions.test_ask import answers
 
 pytestmark = pytest.mark.needs("redis")
@@ -70,11 +69,8 @@ class SlowProxy(Proxy):
 @pytest.fixture
 def slow(redis_server: RedisServer) -> Iterator[SlowProxy]:
     """A proxy in front of the Redis of a test. It passes everything on at once until the test makes it slow."""
-    proxy = SlowProxy(redis_server.port)
-    try:
+    with contextlib.closing(SlowProxy(redis_server.port)) as proxy:
         yield proxy
-    finally:
-        proxy.close()
 
 
 @pytest.mark.parametrize("sessions", ["ask", "full"])
@@ -97,23 +93,20 @@ def test_conversations_and_ends_of_sessions_wait_for_a_slow_redis(
         slow.seconds = SECONDS
         with ThreadPoolExecutor(CONVERSATIONS) as threads:
             found = list(threads.map(converse, clients))
-        print(f"HANDSHAKE_SESSIONS={sessions}, Redis slow: {found}")
         assert found == ["Hello, Ada! 204"] * CONVERSATIONS
 
         slow.seconds = 0
-
-        def all_have_ended() -> bool:
-            return {client.ended(fleet.urls[0]).status_code for client in clients} == {404}
-
-        until(all_have_ended, "Redis answers fast again, and the other replica knows that all sessions have ended")
+        until(
+            lambda: {client.ended(fleet.urls[0]).status_code for client in clients} == {404},
+            "Redis answers fast again, and the other replica knows that all sessions have ended",
+        )
 
 
 @pytest.mark.slow
 def test_a_client_resumes_its_call_while_redis_is_slow(tmp_path: Path, slow: SlowProxy) -> None:
     """A client that lost its connection gets the question again at another replica, and then the result."""
-    grace = {"SHUTDOWN_GRACE_SECONDS": "1"}
     settings = {"HANDSHAKE_SESSIONS": "full", "MCP_COMPONENTS": "tests.packs.asking", "REDIS_URL": slow.url}
-    with running(tmp_path, 2, **settings, **grace) as fleet:
+    with running(tmp_path, 2, **settings, SHUTDOWN_GRACE_SECONDS="1") as fleet:
         client = start(fleet.url)
         for urls in (fleet.urls, fleet.urls[::-1]):  # opens connections while Redis is fast
             assert said(client.call(urls, "greet", answers)) == "Hello, Ada!"
@@ -123,9 +116,7 @@ def test_a_client_resumes_its_call_while_redis_is_slow(tmp_path: Path, slow: Slo
             assert first
         with resumed(client, fleet.urls[1], first) as (reply, events):
             assert reply.status_code == 200
-            question = next(data for _, data in events if data)
-            assert "elicitation/create" in question
-            identity = question.partition('"id":"')[2].partition('"')[0]
-            assert client.answer(fleet.urls[1], identity, answers({"method": "elicitation/create"})).status_code == 202
-            result: Any = next(data for _, data in events if data)
-            assert "Hello, Ada!" in result
+            with_data = (event for event in events if event[1])
+            question = next(with_data)
+            assert "elicitation/create" in question[1]
+            greeted(client, fleet.urls[1], question, with_data)

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from conftest import until
-from tests.calls import BOTH, legacy, text
+from tests.calls import BOTH, get, legacy, request, text
 from tests.replicas import Fleet, RedisServer, messages, running
 from tests.sessions.client import ADA, AskedClient, start
 from tests.sessions.fleets import own_fleet
@@ -28,10 +28,7 @@ def hearing(client: AskedClient, url: str) -> Iterator[list[str]]:
 
         def listen() -> None:
             with contextlib.suppress(httpx.HTTPError, RuntimeError):
-                heard.extend(
-                    message["params"]["uri"] if "params" in message else message["method"]
-                    for message in messages(reply)
-                )
+                heard.extend(each["params"]["uri"] if "params" in each else each["method"] for each in messages(reply))
                 heard.append("end")
 
         thread = threading.Thread(target=listen, daemon=True)
@@ -45,7 +42,7 @@ def ask(client: AskedClient, url: str, method: str, **params: Any) -> httpx.Resp
 
 
 def test_a_session_hears_its_resources_on_any_replica(full_fleet: Fleet) -> None:
-    """A client hears the changes of the resources that it has subscribed to, and no other changes."""
+    """A client hears the changes of its resources only, also on a new stream that it opens at another replica."""
     one, two, three = full_fleet.urls
     client = start(full_fleet.url)
     with hearing(client, one) as heard:
@@ -59,6 +56,9 @@ def test_a_session_hears_its_resources_on_any_replica(full_fleet: Fleet) -> None
             assert call(client, three, "touch", uri=uri) == "Told."
         until(lambda: "a://2" in heard, "the client hears of a://2 again")
         assert set(heard) == {"a://2"}
+    for url in full_fleet.urls:
+        with hearing(client, url) as again:
+            until(lambda again=again: _touched(client, three, again, "a://2"), "the client hears it")  # type: ignore[misc]
 
 
 def _touched(client: AskedClient, url: str, heard: list[str], uri: str) -> bool:
@@ -66,40 +66,26 @@ def _touched(client: AskedClient, url: str, heard: list[str], uri: str) -> bool:
     return uri in heard
 
 
-def test_subscriptions_outlive_a_stream(full_fleet: Fleet) -> None:
-    """A client that opens its stream again, at another replica, still has its subscriptions."""
-    client = start(full_fleet.url)
-    assert ask(client, full_fleet.urls[0], "resources/subscribe", uri="a://kept").json()["result"] == {}
-    for url in full_fleet.urls:
-        with hearing(client, url) as heard:
-            until(lambda heard=heard: _touched(client, full_fleet.url, heard, "a://kept"), "the client hears it")  # type: ignore[misc]
-
-
-def test_a_second_stream_replaces_the_first(full_fleet: Fleet) -> None:
-    """A message reaches a client once: its older stream ends when it opens a new one, at any replica."""
+def test_a_stream_ends_with_its_session(full_fleet: Fleet) -> None:
+    """A stream ends when its client opens another one, or ends the session, at another replica. No new one opens."""
     client = start(full_fleet.url)
     with hearing(client, full_fleet.urls[0]) as first, hearing(client, full_fleet.urls[1]) as second:
         until(lambda: first == ["end"], "the first stream has ended")
         assert second == []
-
-
-def test_a_stream_ends_with_its_session(full_fleet: Fleet) -> None:
-    """After DELETE at one replica, the stream at another replica ends, and no new one opens."""
-    client = start(full_fleet.url)
-    with hearing(client, full_fleet.urls[0]) as heard:
-        assert client.ended(full_fleet.urls[1]).status_code == 204
-        until(lambda: heard == ["end"], "the stream has ended")
+        assert client.ended(full_fleet.urls[2]).status_code == 204
+        until(lambda: second == ["end"], "the second stream has ended")
     with stream(client, full_fleet.urls[2]) as reply:
         assert reply.status_code == 404
 
 
 def test_a_stream_needs_a_session_and_an_accept_header(full_fleet: Fleet) -> None:
-    """A stream without a session id, with a wrong one, or without Accept is refused."""
-    url = full_fleet.urls[0]
-    with httpx.Client(verify=False) as http:
-        assert http.get(f"{url}/mcp", headers={"Accept": BOTH}).status_code == 400
-        assert http.get(f"{url}/mcp", headers={"Accept": BOTH, "Mcp-Session-Id": "x"}).status_code == 404
-        assert http.get(f"{url}/mcp", headers=start(url).headed()).status_code == 406
+    """A stream without a session id, with a wrong one, or without Accept is refused. A subscription needs a session."""
+    url = f"{full_fleet.urls[0]}/mcp"
+    assert get(url, headers={"Accept": BOTH}).status_code == 400
+    assert get(url, headers={"Accept": BOTH, "Mcp-Session-Id": "x"}).status_code == 404
+    assert get(url, headers=start(full_fleet.url).headed()).status_code == 406
+    reply = legacy(full_fleet.url, "resources/subscribe", {"uri": "a://1"}).json()
+    assert "needs a session: send initialize first" in reply["error"]["message"]
 
 
 def test_streams_are_limited(full_fleet: Fleet) -> None:
@@ -116,7 +102,7 @@ def test_subscriptions_are_limited(full_fleet: Fleet) -> None:
     client = start(full_fleet.url)
     with httpx.Client(verify=False, timeout=60) as http:
         for number in range(1001):
-            body = {"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": {"uri": f"a://{number}"}}
+            body = request("resources/subscribe", {"uri": f"a://{number}"})
             reply = http.post(f"{full_fleet.urls[0]}/mcp", json=body, headers=client.headed()).json()
     assert "Too many subscriptions: a session has at most 1000" in reply["error"]["message"]
 
@@ -152,12 +138,6 @@ def test_a_resource_that_does_not_exist_has_no_subscribers(full_fleet: Fleet, ur
     assert answers[1]["error"]["message"] == f"Resource not found: {uri!r}"
 
 
-def test_subscriptions_need_a_session(full_fleet: Fleet) -> None:
-    """A client without a session reads what it must do."""
-    reply = legacy(full_fleet.url, "resources/subscribe", {"uri": "a://1"}).json()
-    assert "needs a session: send initialize first" in reply["error"]["message"]
-
-
 def test_a_log_level_is_its_sessions_only(full_fleet: Fleet) -> None:
     """A session gets only log messages of its level, on every replica; another session gets all of them."""
     quiet, other = start(full_fleet.url), start(full_fleet.url)
@@ -182,10 +162,7 @@ def test_a_session_has_its_own_state_on_every_replica(full_fleet: Fleet) -> None
 
 @pytest.mark.parametrize("tool", ["wait", "wait_with_context", "log_and_wait"])
 def test_a_call_is_cancelled_from_any_replica(full_fleet: Fleet, tool: str) -> None:
-    """`notifications/cancelled` at one replica cancels the call that another replica runs.
-
-    A notification from another session does not cancel it.
-    """
+    """`notifications/cancelled` of the same session at one replica cancels the call that another replica runs."""
     one, two, three = full_fleet.urls
     client, stranger = start(full_fleet.url), start(full_fleet.url)
     key = f"cancelled-{tool}"
@@ -198,10 +175,8 @@ def test_a_call_is_cancelled_from_any_replica(full_fleet: Fleet, tool: str) -> N
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     until(lambda: call(client, one, "fate", key=key) == "waiting", "the call waits")
-    cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
-    with httpx.Client(verify=False) as http:
-        assert http.post(f"{two}/mcp", json=cancel, headers=stranger.headed()).status_code == 202
-        assert http.post(f"{three}/mcp", json=cancel, headers=client.headed()).status_code == 202
+    assert stranger.cancel(two, 1).status_code == 202
+    assert client.cancel(three, 1).status_code == 202
     until(lambda: call(client, one, "fate", key=key) == "cancelled", "the call is cancelled")
     thread.join(10)
     assert replies[-1]["error"]["message"] == "Request cancelled"
@@ -224,10 +199,7 @@ def test_streams_move_on_when_their_replica_drains(tmp_path: Path) -> None:
 
 @pytest.mark.servers
 def test_a_stream_survives_an_outage_of_redis(tmp_path: Path) -> None:
-    """While Redis is away, an open stream stays open and no new one opens. Afterwards both work.
-
-    Redis has lost its data. The stream still knows the subscriptions of its session.
-    """
+    """A stream outlives an outage of Redis with its subscriptions. Meanwhile, no new stream opens."""
     with own_fleet(tmp_path, "state") as (fleet, redis):
         client = start(fleet.urls[0])
         assert ask(client, fleet.urls[0], "resources/subscribe", uri="a://1").json()["result"] == {}

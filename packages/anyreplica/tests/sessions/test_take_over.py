@@ -10,12 +10,15 @@ from typing import Any
 import pytest
 
 from conftest import until
-from tests.calls import get, post
+from tests.calls import get
+from tests.replicas import Fleet
 from tests.sessions.client import AskedClient, start
 from tests.sessions.fleets import own_fleet
 from tests.sessions.resuming import Event, requested, resumed, sent
 
 pytestmark = [pytest.mark.servers, pytest.mark.needs("redis")]
+
+LOST = "The replica that ran this call was lost; send the call again."
 
 
 def named(name: str) -> dict[str, Any]:
@@ -36,6 +39,15 @@ def taken_over(urls: list[str]) -> int:
     return sum(int(float(line.split()[1])) for page in pages for line in page if line.startswith("mcp_calls_taken_"))
 
 
+def lost(client: AskedClient, fleet: Fleet, method: str, params: dict[str, Any]) -> tuple[str, str]:
+    """Send a request, kill its replica when it has asked the client, and return the ids of the two events."""
+    with requested(client, fleet.urls[0], method, params) as events:
+        first, _ = next(events)
+        question, _ = next(events)
+        fleet.replicas[0].process.kill()
+    return first, question
+
+
 def result_of(event: Event) -> str:
     """Return the text of the result in an event."""
     message = json.loads(event[1])
@@ -45,10 +57,7 @@ def result_of(event: Event) -> str:
 
 
 def test_a_call_outlives_two_replicas(tmp_path: Path) -> None:
-    """A call whose replica is killed between rounds goes on at the replica where the client resumes, each time.
-
-    Each round runs once, and the answers may be given while no replica runs the call.
-    """
+    """A call of several rounds outlives two replicas, runs each round once and gets answers while none runs it."""
     rounds = tmp_path / "rounds"
     with own_fleet(tmp_path, "asking", 4) as (fleet, _):
         client = start(fleet.url)
@@ -75,20 +84,29 @@ def test_a_call_outlives_two_replicas(tmp_path: Path) -> None:
     assert rounds.read_text() == "0 1 3 "
 
 
-def test_a_call_that_is_taken_over_is_audited(tmp_path: Path) -> None:
-    """The audit log of the replica that takes over a call has an entry for the call, with its caller and outcome."""
-    with own_fleet(tmp_path, "asking", 2, AUDIT_LOG="stdout") as (fleet, _):
+@pytest.mark.parametrize(
+    ("method", "params", "names", "text"),
+    [
+        ("tools/call", {"name": "interview", "arguments": {"path": "rounds"}}, ["Ada", "blue", "green"], "Ada, "),
+        ("prompts/get", {"name": "introduction"}, ["Ada"], "I am Ada."),
+        ("resources/read", {"uri": "asking://profile"}, ["Ada"], "profile: Ada"),
+    ],
+)
+def test_a_request_that_is_taken_over_is_audited(
+    tmp_path: Path, method: str, params: dict[str, Any], names: list[str], text: str
+) -> None:
+    """A tool, a prompt and a resource are taken over, and the audit log of the new replica has an entry of each."""
+    if method == "tools/call":
+        params = {**params, "arguments": {"path": str(tmp_path / "rounds")}}
+    with own_fleet(tmp_path, "asking", AUDIT_LOG="stdout") as (fleet, _):
         client = start(fleet.url)
-        one, two = fleet.urls
-        with sent(client, one, "interview", path=str(tmp_path / "rounds")) as events:
-            first, _ = next(events)
-            next(events)
-            fleet.replicas[0].process.kill()
-        with resumed(client, two, first) as (_, rest):
-            for name in ("Ada", "blue", "green"):
-                answered(client, two, rest, name)
-            assert result_of(next(rest)).startswith("Ada, ")
-        entry = re.compile(r'\{.*"method":"tools/call".*"name":"interview".*"outcome":"ok".*')
+        first, _ = lost(client, fleet, method, params)
+        with resumed(client, fleet.urls[1], first) as (_, rest):
+            for name in names:
+                answered(client, fleet.urls[1], rest, name)
+            assert text in next(rest)[1]
+        name = params.get("name") or params["uri"]
+        entry = re.compile(rf'\{{.*"method":"{method}".*"name":"{name}".*"outcome":"ok".*')
         until(lambda: entry.search(fleet.replicas[1].output) is not None, "the audit log has an entry")
 
 
@@ -143,7 +161,7 @@ def test_a_drain_waits_for_no_user(tmp_path: Path) -> None:
 
 def test_a_round_that_had_begun_is_not_repeated(tmp_path: Path) -> None:
     """If the replica is killed while a round runs, the client is told that the call is lost."""
-    with own_fleet(tmp_path, "asking", 2) as (fleet, _):
+    with own_fleet(tmp_path, "asking") as (fleet, _):
         client = start(fleet.url)
         one, two = fleet.urls
         with sent(client, one, "stuck", path=str(tmp_path / "working")) as events:
@@ -152,16 +170,13 @@ def test_a_round_that_had_begun_is_not_repeated(tmp_path: Path) -> None:
             until((tmp_path / "working").exists, "the second round works")
             fleet.replicas[0].process.kill()
         with resumed(client, two, event) as (_, rest):
-            assert "The replica that ran this call was lost; send the call again." in next(rest)[1]
+            assert LOST in next(rest)[1]
         assert taken_over([two]) == 0
 
 
 def test_a_tool_that_calls_a_multi_round_tool_is_not_repeated(tmp_path: Path) -> None:
-    """A tool that calls a multi-round tool works. If its replica is killed meanwhile, the client is told of the loss.
-
-    A new replica would have to begin with the outer tool, whose code has already run.
-    """
-    with own_fleet(tmp_path, "asking", 2) as (fleet, _):
+    """A lost tool that calls a multi-round tool is not repeated, because its own code has already run."""
+    with own_fleet(tmp_path, "asking") as (fleet, _):
         client = start(fleet.url)
         one, two = fleet.urls
         with sent(client, one, "outer", path=str(tmp_path / "good")) as events:
@@ -169,65 +184,37 @@ def test_a_tool_that_calls_a_multi_round_tool_is_not_repeated(tmp_path: Path) ->
             for name in ("Ada", "blue", "green"):
                 answered(client, two, events, name)
             assert "Ada" in result_of(next(events))
-        with sent(client, one, "outer", path=str(tmp_path / "lost")) as events:
-            next(events)
-            event, _ = next(events)
-            fleet.replicas[0].process.kill()
+        outer = {"name": "outer", "arguments": {"path": str(tmp_path / "lost")}}
+        _, event = lost(client, fleet, "tools/call", outer)
         with resumed(client, two, event) as (_, rest):
-            assert "The replica that ran this call was lost; send the call again." in next(rest)[1]
+            assert LOST in next(rest)[1]
     assert (tmp_path / "good").read_text() == "outer 0 1 3 "
     assert (tmp_path / "lost").read_text() == "outer 0 "
 
 
 def test_a_round_that_is_too_large_is_not_taken_over(tmp_path: Path) -> None:
     """A call with large arguments works, but it ends with an error if its replica is lost. The log says so."""
-    with own_fleet(tmp_path, "asking", 2) as (fleet, _):
+    with own_fleet(tmp_path, "asking") as (fleet, _):
         client = start(fleet.url)
         large = {"name": "introduction", "_meta": {"padding": "x" * 300_000}}
         with requested(client, fleet.urls[0], "prompts/get", large) as events:
             next(events)
             answered(client, fleet.urls[1], events, "Ada")
             assert "I am Ada." in next(events)[1]
-        with requested(client, fleet.urls[0], "prompts/get", large) as events:
-            next(events)
-            event, _ = next(events)
-            fleet.replicas[0].process.kill()
+        _, event = lost(client, fleet, "prompts/get", large)
         with resumed(client, fleet.urls[1], event) as (_, rest):
-            assert "The replica that ran this call was lost; send the call again." in next(rest)[1]
+            assert LOST in next(rest)[1]
         assert "A round is too large for another replica to take it over" in fleet.replicas[0].log.read_text()
-
-
-@pytest.mark.parametrize(
-    ("method", "params", "text"),
-    [
-        ("prompts/get", {"name": "introduction"}, "I am Ada."),
-        ("resources/read", {"uri": "asking://profile"}, "profile: Ada"),
-    ],
-)
-def test_prompts_and_resources_are_taken_over(tmp_path: Path, method: str, params: dict[str, Any], text: str) -> None:
-    """A prompt and a resource that ask their client are taken over like a tool."""
-    with own_fleet(tmp_path, "asking", 2) as (fleet, _):
-        client = start(fleet.url)
-        with requested(client, fleet.urls[0], method, params) as events:
-            first, _ = next(events)
-            next(events)
-            fleet.replicas[0].process.kill()
-        with resumed(client, fleet.urls[1], first) as (_, rest):
-            answered(client, fleet.urls[1], rest, "Ada")
-            assert text in next(rest)[1]
 
 
 def test_the_taken_call_can_be_cancelled(tmp_path: Path) -> None:
     """`notifications/cancelled` at any replica ends a call that another replica has taken over."""
     with own_fleet(tmp_path, "asking", 3) as (fleet, _):
         client = start(fleet.url)
-        with sent(client, fleet.urls[0], "interview", path=str(tmp_path / "rounds")) as events:
-            first, _ = next(events)
-            next(events)
-            fleet.replicas[0].process.kill()
+        interview = {"name": "interview", "arguments": {"path": str(tmp_path / "rounds")}}
+        first, _ = lost(client, fleet, "tools/call", interview)
         with resumed(client, fleet.urls[1], first) as (_, rest):
             next(rest)
             until(lambda: taken_over(fleet.urls[1:]) == 1, "a replica has taken over the call")
-            cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}}
-            assert post(fleet.urls[2], json=cancel, headers=client.headed()).status_code == 202
+            assert client.cancel(fleet.urls[2], 7).status_code == 202
             assert "Request cancelled" in list(rest)[-1][1]

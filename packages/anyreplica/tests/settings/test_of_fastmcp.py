@@ -9,7 +9,6 @@ import pytest
 
 from anyreplica import Settings
 from anyreplica.settings import of_fastmcp
-from anyreplica.settings.errors import StartupError
 from conftest import environment
 
 _IN_FASTMCP = {"client_log_level", "deprecation_warnings", "home", "mcp_camelcase_compat", "oauth_encryption_key"}
@@ -19,15 +18,6 @@ _CLIENT = {"client_disconnect_timeout", "client_init_timeout", "client_raise_fir
 _BANNER = {"check_for_updates", "enable_rich_logging", "enable_rich_tracebacks", "show_server_banner"}
 _SSE = {"message_path", "sse_path", "transport"}
 _OTHERS = {"http_session_idle_timeout", "server_dependencies"}
-
-
-@pytest.fixture(autouse=True)
-def only_these_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Remove the machine's settings, and use the test's own folder for secrets."""
-    for name in Settings.model_fields:
-        monkeypatch.delenv(name.upper(), raising=False)
-    (tmp_path / "secrets").mkdir()
-    monkeypatch.setenv("SECRETS_DIR", str(tmp_path / "secrets"))
 
 
 def fastmcp_reads(monkeypatch: pytest.MonkeyPatch, **variables: str) -> None:
@@ -59,12 +49,12 @@ def test_every_setting_of_fastmcp_is_known() -> None:
     ],
 )
 def test_settings_of_fastmcps_http_server_are_defaults(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, theirs: str, ours: str, field: str, expected: object
+    monkeypatch: pytest.MonkeyPatch, secrets: Path, theirs: str, ours: str, field: str, expected: object
 ) -> None:
     """Our own variables and secrets override them."""
     fastmcp_reads(monkeypatch, **dict([theirs.split("=")]))
     if ours == "SECRET":
-        (tmp_path / "secrets" / "mcp_port").write_text("9002")
+        (secrets / "mcp_port").write_text("9002")
     elif ours:
         monkeypatch.setenv(*ours.split("="))
     assert getattr(Settings.load(), field) == expected
@@ -96,28 +86,21 @@ def test_a_variable_without_effect_is_named(monkeypatch: pytest.MonkeyPatch, var
     assert "".join(told).startswith(expected)
 
 
-def test_a_wrong_value_is_refused_by_its_own_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    """FastMCP accepts the port 0. The line names FastMCP's variable, not ours."""
-    fastmcp_reads(monkeypatch, FASTMCP_PORT="0")
-    with pytest.raises(StartupError, match=r"^FASTMCP_PORT=0: must be greater than or equal to 1$"):
-        Settings.load()
-
-
 @pytest.mark.servers  # FastMCP reads its settings when a process imports it
 @pytest.mark.parametrize(
     ("line", "code", "told"),
     [
-        ("FASTMCP_PORT=x", 3, "FASTMCP_PORT: input should be a valid integer"),
+        ("FASTMCP_PORT=x", 3, "FASTMCP_PORT: input should be a valid integer, unable to parse string as an integer"),
         ("FASTMCP_PORT=0", 3, "FASTMCP_PORT=0: must be greater than or equal to 1"),
         ("FASTMCP_DEBUG=true", 0, "Warning: FASTMCP_DEBUG has no effect; set DEBUG_ERRORS instead."),
     ],
 )
 def test_a_command_reads_the_file_env(tmp_path: Path, line: str, code: int, told: str) -> None:
-    """FastMCP reads `.env` in the working directory. A wrong value is one line, without a traceback."""
+    """FastMCP reads `.env` in the working directory. A wrong value is one line, which names FastMCP's variable."""
     (tmp_path / ".env").write_text(line)
     (tmp_path / "shop.py").write_text("from fastmcp import FastMCP\n\nmcp = FastMCP('shop')\n")
     command = [sys.executable, "-m", "anyreplica", "check", "shop.py"]
     done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False)
     assert done.returncode == code
     (told_line,) = done.stderr.splitlines()
-    assert told_line.startswith(told)
+    assert told_line == told

@@ -45,15 +45,18 @@ def ran(server: Server, mark: str) -> int:
 
 
 def test_a_result_is_cached(server: Server, mark: str) -> None:
-    """A call with the same arguments gets the cached result in both protocols.
+    """Equal arguments, in any order or as defaults, get the cached result in both protocols. The metrics count it."""
 
-    The order of the arguments and explicit defaults do not matter. Wrong arguments are refused before.
-    """
+    def counted(result: str) -> float:
+        return Scrape(server.url).value("mcp_cache_requests_total", tool="public", result=result)
+
+    hits, misses = counted("hit"), counted("miss")
     assert given(server, "public", mark) == 1
     assert given(server, "public", mark, number=1, seconds=0) == 1
     modern_one = modern(server.url, "tools/call", {"name": "public", "arguments": {"seconds": 0, "mark": mark}})
     assert modern_one.json()["result"]["structuredContent"] == {"result": 1}
     assert given(server, "public", mark, number=2) == 2
+    assert (counted("hit") - hits, counted("miss") - misses) == (2, 2)
     assert call(server.url, "public", {"mark": mark, "number": "x"})["isError"]
     assert ran(server, mark) == 2
 
@@ -76,10 +79,7 @@ def test_errors_are_not_cached(server: Server, mark: str) -> None:
 
 
 def test_equal_calls_share_a_run(server: Server, mark: str) -> None:
-    """Equal calls at the same time share one run and its failure, and a later call runs the tool again.
-
-    A tool that tries to exit the process fails only its own call.
-    """
+    """Equal calls at the same time share one run and its failure. A tool that tries to exit fails only its call."""
     with ThreadPoolExecutor(20) as threads:
         calls = [threads.submit(call, server.url, "fails", {"mark": mark, "gated": True}) for _ in range(20)]
         try:
@@ -108,10 +108,8 @@ def test_a_stale_result_is_served_during_its_renewal(server: Server, mark: str) 
         lambda: given(server, "stale", mark, fail_from=3) == 2 and ran(server, mark) >= 3,
         "the tool runs a third time and the old result is still served",
     )
-    until(
-        lambda: "tool 'stale': the cached result could not be renewed" in server.output,
-        "the log reports the failed renewal",
-    )
+    failed = "tool 'stale': the cached result could not be renewed"
+    until(lambda: failed in server.output, "the log reports the failed renewal")
 
 
 def test_memory_is_limited(server: Server, mark: str) -> None:
@@ -126,27 +124,14 @@ def test_memory_is_limited(server: Server, mark: str) -> None:
         assert given(server, "long_text", mark, length=30_000).startswith(expected)
 
 
-def test_hits_and_misses_are_counted(server: Server, mark: str) -> None:
-    """The metrics count cache hits and misses per tool."""
-
-    def counted(result: str) -> float:
-        return Scrape(server.url).value("mcp_cache_requests_total", tool="own", result=result)
-
-    hits, misses = counted("hit"), counted("miss")
-    for _ in range(3):
-        given(server, "own", mark)
-    assert (counted("hit") - hits, counted("miss") - misses) == (2, 1)
-
-
 def test_callers_do_not_share_results(start_server: StartServer, tmp_path: Path) -> None:
     """Callers share a cached result only if the tool's author has set the scope "public"."""
     (tmp_path / "runs").touch()
     keys = tmp_path / "keys"
     made = [letter * 40 for letter in "ab"]
     keys.write_text("".join(json.dumps({"id": key[0], "hash": hash_of(key)}) + "\n" for key in made))
-    server = start_server(
-        MCP_COMPONENTS=PACK, RUNS=str(tmp_path / "runs"), AUTH_ENABLED="true", API_KEYS_FILE=str(keys)
-    )
+    settings = {"MCP_COMPONENTS": PACK, "RUNS": str(tmp_path / "runs")}
+    server = start_server(**settings, AUTH_ENABLED="true", API_KEYS_FILE=str(keys))
 
     def asked(tool: str, key: str) -> Any:
         params = {"name": tool, "arguments": {"mark": tool}}

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,23 +12,14 @@ from anyreplica.features.cache.cache import Cache
 from anyreplica.features.cache.cached_tool import CachedTool
 from anyreplica.features.cache.policy import CachePolicy
 
-
-class Clock:
-    """A clock that the test moves."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def time(self) -> float:
-        """Return the time in seconds."""
-        return self.now
+pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """The clock of the cached tools."""
-    made = Clock()
-    monkeypatch.setattr(module, "time", made)
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """The clock of the cached tools, which the test moves."""
+    made = SimpleNamespace(now=1000.0)
+    monkeypatch.setattr(module, "time", SimpleNamespace(time=lambda: made.now))
     return made
 
 
@@ -52,59 +44,33 @@ class Tool:
         self.call: Callable[..., Awaitable[Any]] = kept.function()
 
 
-def test_a_result_is_fresh_then_stale_then_expired(clock: Clock) -> None:
-    """A fresh result is used again, and a stale result is served while the tool renews it."""
-
-    async def scenario() -> None:
-        tool = Tool(ttl=10, stale=10)
-        assert [await tool.call(key="a") for _ in range(2)] == [1, 1]
-        clock.now += 15
-        assert await tool.call(key="a") == 1
-        await asyncio.sleep(0)
-        assert await tool.call(key="a") == 2
-        assert tool.runs == 2
-
-    asyncio.run(scenario())
-
-
-def test_a_call_after_expiry_waits_for_the_renewal(clock: Clock) -> None:
-    """After a result has expired, a call waits for a renewal that another call has started.
-
-    The call also gets the renewal's failure.
-    """
-
-    async def scenario() -> None:
-        tool = Tool(ttl=10, stale=10)
-        assert await tool.call(key="a") == 1
-        for expected in (2, "the third run"):
-            tool.may_end.clear()
-            clock.now += 15
-            assert await tool.call(key="a") in (1, 2)
-            clock.now += 15
-            waiting = asyncio.ensure_future(tool.call(key="a"))
-            await asyncio.sleep(0)
-            assert not waiting.done()
-            tool.may_end.set()
-            answers = await asyncio.gather(waiting, return_exceptions=True)
-            assert str(answers[0]) == str(expected)
-        assert tool.runs == 3
-
-    asyncio.run(scenario())
-
-
-def test_the_first_caller_may_disconnect(clock: Clock) -> None:
-    """If the call that started a run is cancelled, the other calls still get the run's result."""
-
-    async def scenario() -> None:
-        tool = Tool(ttl=10, stale=0)
+async def test_a_result_is_fresh_then_stale_then_expired(clock: SimpleNamespace) -> None:
+    """A stale result is served during its renewal. After its expiry, calls wait for the renewal or its failure."""
+    tool = Tool(ttl=10, stale=10)
+    assert [await tool.call(key="a") for _ in range(2)] == [1, 1]
+    for stale, renewed in ((1, "2"), (2, "the third run")):
         tool.may_end.clear()
-        first, second = (asyncio.ensure_future(tool.call(key="a")) for _ in range(2))
+        clock.now += 15
+        assert await tool.call(key="a") == stale
+        clock.now += 15
+        waiting = asyncio.ensure_future(tool.call(key="a"))
         await asyncio.sleep(0)
-        first.cancel()
-        await asyncio.sleep(0)
+        assert not waiting.done()
         tool.may_end.set()
-        assert await second == 1
-        assert first.cancelled()
-        assert tool.runs == 1
+        answers = await asyncio.gather(waiting, return_exceptions=True)
+        assert str(answers[0]) == renewed
+        assert tool.runs == stale + 1
 
-    asyncio.run(scenario())
+
+async def test_the_first_caller_may_disconnect(clock: SimpleNamespace) -> None:
+    """If the call that started a run is cancelled, the other calls still get the run's result."""
+    tool = Tool(ttl=10, stale=0)
+    tool.may_end.clear()
+    first, second = (asyncio.ensure_future(tool.call(key="a")) for _ in range(2))
+    await asyncio.sleep(0)
+    first.cancel()
+    await asyncio.sleep(0)
+    tool.may_end.set()
+    assert await second == 1
+    assert first.cancelled()
+    assert tool.runs == 1

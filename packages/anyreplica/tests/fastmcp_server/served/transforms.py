@@ -6,18 +6,13 @@ from fastmcp.server.transforms.search import BM25SearchTransform
 from fastmcp.tools.tool_transform import ArgTransformConfig, ToolTransformConfig
 
 renamed = FastMCP("renamed", transforms=[Namespace("inner")])
-renamed.add_transform(
-    ToolTransform(
-        {
-            "inner_greet": ToolTransformConfig(
-                name="welcome",
-                description="Welcome somebody.",
-                arguments={"name": ArgTransformConfig(name="guest")},
-                tags={"friendly"},
-            )
-        }
-    )
+_WELCOME = ToolTransformConfig(
+    name="welcome",
+    description="Welcome somebody.",
+    arguments={"name": ArgTransformConfig(name="guest")},
+    tags={"friendly"},
 )
+renamed.add_transform(ToolTransform({"inner_greet": _WELCOME}))
 
 
 @renamed.tool

@@ -2,15 +2,14 @@
 
 import itertools
 from collections.abc import Iterator
-from typing import get_args
 
 import httpx
 import pytest
 
-from tests.calls import HEADERS, legacy, modern, post
+from tests.calls import HEADERS, legacy, modern, post, text
+from tests.mcp.any_replica.rounds import ROUNDS, rounds
 from tests.replicas import Family, Fleet
 
-FAMILIES = get_args(Family)
 VERSIONS = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
 CLIENT = {"capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 
@@ -47,10 +46,7 @@ def check(replies: list[httpx.Response]) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_handshake_holds_on_every_replica(fleet: Fleet, version: str) -> None:
-    """All replicas serve a client after its handshake with one of them.
-
-    The handshake announces no change notifications: without a session there is no stream that could carry them.
-    """
+    """All replicas serve a client after its handshake with one of them. It announces no change notifications."""
     opened = legacy(fleet.url, "initialize", {"protocolVersion": version, **CLIENT})
     assert opened.json()["result"]["protocolVersion"] == version
     assert opened.json()["result"]["serverInfo"] == {"name": "template-mcp", "version": "0.1.0"}
@@ -67,21 +63,34 @@ def test_a_handshake_holds_on_every_replica(fleet: Fleet, version: str) -> None:
 
 @pytest.mark.parametrize("version", ["2099-01-01", "2026-07-28", "1.0", ""])
 def test_an_unknown_version_gets_the_newest_handshake_version(fleet: Fleet, version: str) -> None:
-    """A replica answers an unsupported version with the newest version of the handshake protocol.
-
-    The client then decides if it supports that version (MCP specification, lifecycle, "Version Negotiation").
-    """
+    """An unsupported version gets the newest one of the handshake protocol (MCP: "Version Negotiation")."""
     opened = legacy(fleet.url, "initialize", {"protocolVersion": version, **CLIENT})
     assert opened.json()["result"]["protocolVersion"] == "2025-11-25"
 
 
 @pytest.mark.parametrize("session", ["made-up", "3f2504e0-4f89-11d3-9a0c-0305e82c3301", "!", "x" * 4000])
 def test_a_session_id_of_another_server_is_not_refused(fleet: Fleet, session: str) -> None:
-    """A replica ignores a session id of another server.
-
-    A client keeps its session id when this server replaces the other server.
-    """
+    """A replica ignores the session id that a client still has from the server that was here before."""
     check(list(conversation(fleet.url, "handshake", **{"Mcp-Session-Id": session})))
+
+
+@pytest.mark.needs("redis")
+@pytest.mark.parametrize(("tool", "answer"), ROUNDS.items())
+def test_another_replica_continues_the_call_of_a_tool(
+    fleet: Fleet, fleet_with_redis: Fleet, tool: str, answer: str
+) -> None:
+    """One replica asks a tool's question, and another one continues the call, with or without Redis."""
+    for replicas in (fleet, fleet_with_redis):
+        result, count = rounds(replicas.urls, "tools/call", {"name": tool, "arguments": {}})
+        assert text(result) == answer
+        assert count == (3 if tool.endswith("multi_round") else 2)
+
+
+def test_another_replica_continues_the_request_of_a_prompt(fleet: Fleet) -> None:
+    """One replica asks a prompt's question and another replica continues the request."""
+    result, count = rounds(fleet.urls, "prompts/get", {"name": "test_input_required_result_prompt"})
+    assert result["messages"][0]["content"]["text"] == "Use this context: tea"
+    assert count == 2
 
 
 def test_the_stateless_protocol_needs_no_replica_twice(fleet: Fleet) -> None:

@@ -15,12 +15,10 @@ LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 TOKEN = {"progressToken": "token"}
 
 
-def waiting_call(family: Family, tool: str, key: str) -> dict[str, Any]:
-    """Return a call of a tool that sends a message and then waits until another call releases it."""
-    params = {"name": tool, "arguments": {"key": key}}
-    if tool == "report_and_wait":
-        return asking(family, "tools/call", params, **TOKEN)
-    return asking(family, "tools/call", params, **({LOG_LEVEL: "info"} if family == "stateless" else {}))
+def with_messages(family: Family, tool: str, **arguments: str) -> dict[str, Any]:
+    """Return a call of a tool that asks for all its messages."""
+    level = {LOG_LEVEL: "info"} if family == "stateless" else {}
+    return asking(family, "tools/call", {"name": tool, "arguments": arguments}, **TOKEN, **level)
 
 
 def check_message(message: dict[str, Any], tool: str, key: str) -> None:
@@ -41,7 +39,7 @@ def check_message(message: dict[str, Any], tool: str, key: str) -> None:
 def test_messages_of_a_tool_arrive_while_it_runs(fleet: Fleet, family: Family, tool: str) -> None:
     """A client that accepts event streams receives a tool's message while the call still runs."""
     key = f"{family} {tool}"
-    with streaming(fleet.url, waiting_call(family, tool, key)) as (reply, events):
+    with streaming(fleet.url, with_messages(family, tool, key=key)) as (reply, events):
         assert reply.headers["content-type"] == "text/event-stream"
         replica = fleet.named(reply.headers["x-served-by"])
         check_message(next(events), tool, key)
@@ -53,17 +51,11 @@ def test_messages_of_a_tool_arrive_while_it_runs(fleet: Fleet, family: Family, t
         assert list(events) == []
 
 
-def all_messages(family: Family, tool: str) -> dict[str, Any]:
-    """Return a call of a tool that asks for all its messages."""
-    level = {LOG_LEVEL: "info"} if family == "stateless" else {}
-    return asking(family, "tools/call", {"name": tool}, **TOKEN, **level)
-
-
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_client_that_accepts_no_stream_gets_json(fleet: Fleet, family: Family) -> None:
     """A client that does not accept event streams gets a JSON reply without the tool's messages."""
     for tool in ("test_tool_with_progress", "test_tool_with_logging"):
-        reply = post(fleet.url, **all_messages(family, tool))
+        reply = post(fleet.url, **with_messages(family, tool))
         assert reply.headers["content-type"] == "application/json"
         assert "times" in reply.text or "logged" in reply.text
         assert reply.json()["id"] == 1
@@ -82,10 +74,7 @@ def test_a_client_that_accepts_no_stream_gets_json(fleet: Fleet, family: Family)
     ],
 )
 def test_a_reply_without_messages_is_json(fleet: Fleet, method: str, params: dict[str, Any], meta: Any) -> None:
-    """A component that sends no messages gives a JSON reply, even to a client that accepts event streams.
-
-    A request without a progress token gets no progress. With the stateless protocol, a request needs a log level.
-    """
+    """A component that sends no messages, or whose client asks for none, gives a JSON reply to any client."""
     for family in FAMILIES if params.get("name") != "test_tool_with_logging" else ("stateless",):
         with streaming(fleet.url, asking(family, method, params, **meta)) as (reply, _):
             assert reply.headers["content-type"] == "application/json"
@@ -97,7 +86,7 @@ def test_json_response_true_sends_only_json(alone: dict[str, Server]) -> None:
     server = alone["true"]
     for family in FAMILIES:
         for tool in ("test_tool_with_progress", "test_tool_with_logging"):
-            with streaming(server.url, all_messages(family, tool)) as (reply, _):
+            with streaming(server.url, with_messages(family, tool)) as (reply, _):
                 assert reply.headers["content-type"] == "application/json"
     with listening(server, ALL_LISTS) as events:
         call(server.url, "test_trigger_tool_change")
@@ -105,17 +94,14 @@ def test_json_response_true_sends_only_json(alone: dict[str, Server]) -> None:
 
 
 def test_json_response_false_always_streams(alone: dict[str, Server]) -> None:
-    """With JSON_RESPONSE=false every reply of the handshake protocol is an event stream.
-
-    A client that does not accept event streams gets 406.
-    """
+    """With JSON_RESPONSE=false every handshake reply is an event stream. A client that accepts none gets 406."""
     server = alone["false"]
     with streaming(server.url, asking("handshake", "tools/list")) as (reply, events):
         assert reply.headers["content-type"] == "text/event-stream"
         assert "result" in next(events)
     assert legacy(server.url, "tools/list").status_code == 406
     for family in FAMILIES:
-        with streaming(server.url, waiting_call(family, "report_and_wait", family)) as (_, events):
+        with streaming(server.url, with_messages(family, "report_and_wait", key=family)) as (_, events):
             check_message(next(events), "report_and_wait", family)
             with streaming(server.url, asking(family, "tools/call", {"name": "release", "arguments": {"key": family}})):
                 pass

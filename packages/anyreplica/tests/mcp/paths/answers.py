@@ -67,10 +67,7 @@ async def drive(exchange: McpEndpoint, sent: Request) -> tuple[list[Message], bo
 
 
 def events(body: bytes) -> list[bytes]:
-    """Return the data of an event stream's messages.
-
-    The function drops comments, which keep the stream alive and arrive at any time.
-    """
+    """Return the data of an event stream's messages, without the comments, which may arrive at any time."""
     events = [event for event in body.split(b"\r\n\r\n") if event and not event.startswith(b":")]
     head = b"event: message\r\ndata: "
     assert all(event.startswith(head) and event.count(b"\n") == 1 for event in events)
@@ -83,10 +80,7 @@ _SEALED = re.compile(rb'("requestState":)"[^"]{20,}"')
 
 
 def canonical(document: bytes) -> str:
-    """Return JSON with sorted keys.
-
-    Integers stay exact. 1 differs from 1.0, true and "1"; 0.0 differs from -0.0.
-    """
+    """Return JSON with sorted keys and exact numbers: 1 differs from 1.0, true and "1", and 0.0 from -0.0."""
     document = _SEALED.sub(rb'\1"sealed"', _UPTIME.sub(rb"\g<1>0", document))
     return json.dumps(json.loads(document, parse_constant=_refuse, object_pairs_hook=_once), sort_keys=True)
 

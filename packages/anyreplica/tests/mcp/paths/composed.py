@@ -5,15 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from fastmcp import FastMCP
+from fastmcp.server import transforms
 from fastmcp.server.lifespan import lifespan
-from fastmcp.server.transforms import (
-    Namespace,
-    PromptsAsTools,
-    ResourcesAsTools,
-    ToolTransform,
-    Transform,
-    VersionFilter,
-)
 from fastmcp.server.transforms.search import RegexSearchTransform
 from fastmcp.tools.tool_transform import ArgTransformConfig, ToolTransformConfig
 from fastmcp.utilities.versions import VersionSpec
@@ -93,15 +86,15 @@ def _opening(name: str) -> Any:
 
 
 _Z = ToolTransformConfig(name="zwei", arguments={"x": ArgTransformConfig(name="z")})
-TRANSFORMS: dict[str, Callable[[FastMCP], Transform]] = {
-    "namespace": lambda _: Namespace("ns"),
-    "old": lambda _: VersionFilter(version_lt="2.0"),
-    "new": lambda _: VersionFilter(version_gte="2.0", include_unversioned=False),
-    "rename": lambda _: ToolTransform({"two": ToolTransformConfig(name="deux", description="changed")}),
-    "argument": lambda _: ToolTransform({"two": _Z}),
+TRANSFORMS: dict[str, Callable[[FastMCP], transforms.Transform]] = {
+    "namespace": lambda _: transforms.Namespace("ns"),
+    "old": lambda _: transforms.VersionFilter(version_lt="2.0"),
+    "new": lambda _: transforms.VersionFilter(version_gte="2.0", include_unversioned=False),
+    "rename": lambda _: transforms.ToolTransform({"two": ToolTransformConfig(name="deux", description="changed")}),
+    "argument": lambda _: transforms.ToolTransform({"two": _Z}),
     "search": lambda _: RegexSearchTransform(always_visible=["plain"]),
-    "resources": ResourcesAsTools,
-    "prompts": PromptsAsTools,
+    "resources": transforms.ResourcesAsTools,
+    "prompts": transforms.PromptsAsTools,
 }
 """Transforms by kind. Each function gets the server that the transform is for."""
 

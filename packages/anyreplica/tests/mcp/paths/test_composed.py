@@ -15,9 +15,8 @@ from fastmcp.utilities.versions import VersionSpec
 from hypothesis import HealthCheck, given, note, settings
 
 from tests.calls import ENVELOPE, VERSION, request
-from tests.damage.wire import Request
 from tests.mcp.paths import composed_middleware, composed_tools
-from tests.mcp.paths.asked import HANDSHAKE, WARNINGS, sent
+from tests.mcp.paths.asked import HANDSHAKE, WARNINGS, called, sent
 from tests.mcp.paths.both import Pair
 from tests.mcp.paths.composed import OneServer, servers
 from tests.mcp.paths.composed_changes import Change, apply, changes
@@ -42,15 +41,6 @@ def without_log() -> Iterator[None]:
     logging.disable(logging.NOTSET)
 
 
-def asked(name: str, arguments: dict[str, Any], version: str, meta: dict[str, Any] | None = None) -> Request:
-    """Return the call of a tool."""
-    params: dict[str, Any] = {"name": name, "arguments": arguments}
-    given = {**(ENVELOPE if version == VERSION else {}), **(meta or {})}
-    if given:
-        params["_meta"] = given
-    return sent(request("tools/call", params), version)
-
-
 async def names_of(pair: Pair) -> list[str]:
     """Return the names of all tools that the server lists, each once."""
     return sorted({tool.name for tool in await pair.full.exchange.mcp.list_tools(run_middleware=False)})
@@ -64,9 +54,9 @@ def compare(pair: Pair) -> None:
         names = pair.runner.run(names_of(pair))
         for name in names:
             for arguments in ARGUMENTS[version]:
-                pair.check(asked(name, arguments, version))
+                pair.check(called(name, arguments, version))
         for name in UNKNOWN:
-            pair.check(asked(name, {}, version, {"fastmcp": {"version": "1.0"}} if name in names else {}))
+            pair.check(called(name, {}, version, **({"fastmcp": {"version": "1.0"}} if name in names else {})))
 
 
 @OPTIONS
@@ -125,7 +115,7 @@ def test_state_between_middleware_and_a_mounted_tool(version: str) -> None:
 
     with closing(Pair(make=make)) as pair:
         assert pair.fast.paths.plans.paths["child_state"] == "fast, with middleware Traces"
-        content = pair.check(asked("child_state", {}, version)).message["result"]["content"]
+        content = pair.check(called("child_state", {}, version)).message["result"]["content"]
         assert [each["text"] for each in content] == ["None traces root then tool 1", "traces saw tool 1"]
 
 
@@ -148,7 +138,7 @@ def test_time_limits_of_mounted_tools() -> None:
     with closing(Pair(make=make)) as pair:
         for name in ("never", "child_never", "traced_never"):
             for version in (HANDSHAKE, VERSION):
-                result = pair.check(asked(name, {}, version)).message["result"]
+                result = pair.check(called(name, {}, version)).message["result"]
                 assert result["content"][0]["text"] == f"tool {name!r} did not finish within 0.2 s"
 
 
@@ -172,7 +162,7 @@ def test_a_server_that_cannot_list_its_tools_any_more() -> None:
         for side in pair.sides:
             side.exchange.mcp.add_transform(Broken())
         for version in (HANDSHAKE, VERSION):
-            assert pair.check(asked("plain", {}, version)).message["result"]["structuredContent"] == {"result": 2}
+            assert pair.check(called("plain", {}, version)).message["result"]["structuredContent"] == {"result": 2}
             listed = request("tools/list", {"_meta": ENVELOPE} if version == VERSION else {})
             assert "error" in pair.check(sent(listed, version)).message
 
@@ -182,7 +172,7 @@ def test_a_server_that_cannot_list_its_tools_any_more() -> None:
 def test_any_server_gives_one_answer_after_a_change(server: OneServer, happening: list[Change]) -> None:
     """Both paths give the same answers after the server has changed while it runs."""
     with closing(Pair(make=server.make)) as pair:
-        pair.check(asked("plain", {}, HANDSHAKE))
+        pair.check(called("plain", {}, HANDSHAKE))
         pair.check(sent(request("tools/list"), HANDSHAKE))
         for change in happening:
             for side in pair.sides:

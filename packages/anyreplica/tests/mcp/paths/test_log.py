@@ -37,10 +37,7 @@ def logged(caplog: pytest.LogCaptureFixture) -> list[Logged]:
 
 
 def _raised(record: logging.LogRecord) -> str:
-    """Return the exception of a record and the source line that raised it.
-
-    The function reads the formatted traceback, because logging has already released the traceback's frames.
-    """
+    """Return the exception of a record and the source line that raised it, from the formatted traceback."""
     error = record.exc_info[1] if record.exc_info else None
     if error is None:
         return ""

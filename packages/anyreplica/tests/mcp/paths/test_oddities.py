@@ -56,10 +56,7 @@ def test_each_oddity_of_a_call_gets_one_answer(pair: Pair, name: str, version: s
 @pytest.mark.parametrize("version", [HANDSHAKE_PROTOCOL_VERSIONS[0], HANDSHAKE, VERSION])
 @pytest.mark.parametrize("method", ["tools/list", "resources/templates/list", "server/discover", "ping"])
 def test_each_oddity_of_a_list_gets_one_answer(pair: Pair, method: str, version: str) -> None:
-    """Both paths give the same answer to an odd list request.
-
-    The fast path caches a list only for valid requests that ask for the whole list.
-    """
+    """Both paths give the same answer to an odd list request, of which the fast path caches only valid ones."""
     envelope = ENVELOPE if version == VERSION else {}
     pair.check(sent({"jsonrpc": "2.0", "id": 1, "method": method}, version))
     pair.check(sent({"jsonrpc": "2.0", "id": 1, "method": method, "params": None}, version))

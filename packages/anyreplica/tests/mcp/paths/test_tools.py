@@ -55,10 +55,7 @@ def test_each_tool_gets_one_answer_through_another(pair: Pair, tool: str, versio
 @pytest.mark.parametrize("wish", WISHES)
 @pytest.mark.parametrize("tool", [*SHIPPED, "picture", "result", "asks", *FAILING, *CONTEXTS])
 def test_each_interference_of_a_middleware_gets_one_answer(pair_within: Pair, tool: str, wish: str) -> None:
-    """Both paths give the same answer when middleware interferes with a call.
-
-    Middleware may answer by itself, call another tool, retry the call or replace the result.
-    """
+    """Middleware that answers, calls another tool, retries or replaces a result gets one answer on both paths."""
     answer = pair_within.check(called(tool, {**VALID.get(tool, {}), "wish": wish}))
     ran = answer.runs.get(f"tool '{tool}'", 0) > 0
     assert ran == (wish not in ("own answer", "another name") and tool not in NEVER_BEGUN)
@@ -68,10 +65,7 @@ def test_each_interference_of_a_middleware_gets_one_answer(pair_within: Pair, to
 @pytest.mark.parametrize("depth", [2, 60, 120, 190, 197, 253, 254, 255, 300, 1000])
 @pytest.mark.parametrize("tool", ["gives_anything", "gives_items", "gives_undeclared"])
 def test_depth_gets_one_answer(pair: Pair, tool: str, depth: int) -> None:
-    """Both paths give the same answer to nested JSON of any depth.
-
-    Each reader and writer of JSON has its own depth limit.
-    """
+    """Both paths answer nested JSON of any depth alike, although each reader and writer has its own limit."""
     usual = called(tool)
     for value in (b"[" * depth + b"]" * depth, b'[{"a":' * (depth // 2) + b"1" + b"}]" * (depth // 2)):
         deep = usual.body.replace(b'"arguments": {}', b'"arguments": {"value": ' + value + b"}")
@@ -126,10 +120,7 @@ def test_each_version_gets_one_answer(pair: Pair, tool: str, version: str | None
 
 
 def test_the_pack_is_served_and_planned(pair: Pair, pair_within: Pair) -> None:
-    """Each tool of the pack has the expected path.
-
-    Otherwise these tests would compare the FastMCP path with itself.
-    """
+    """Each tool of the pack has the expected path, so that the FastMCP path is not compared with itself."""
     fast = pair.fast.paths.plans.paths
     assert sorted(fast) == sorted(TOOLS)
     assert {fast[tool] for tool in [*SHIPPED, *PLAIN, *UNUSUAL, *WRONG, *ARGUMENTS]} == {"fast"}
@@ -187,10 +178,7 @@ _REASONS = {
 @pytest.mark.parametrize("version", [HANDSHAKE, VERSION])
 @pytest.mark.parametrize("tool", WRONG)
 def test_a_wrong_result_is_an_error(pair: Pair, pair_within: Pair, tool: str, version: str) -> None:
-    """The error of a result that contradicts its output schema, or that has no JSON form, names the tool and the field.
-
-    FastMCP alone would send such a result.
-    """
+    """A result against its output schema, or without a JSON form, is an error with the tool and the field."""
     reason = "that cannot be written as JSON"
     if tool in _REASONS:
         reason = f"that does not match its output schema: {_REASONS[tool]}"
