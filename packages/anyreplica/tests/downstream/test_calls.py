@@ -152,9 +152,11 @@ async def test_the_deadline_of_the_call_is_kept(host: Misbehaving) -> None:
             return str(error.value)
 
         for path in ("/silent", "/dribble"):
-            said = await asyncio.create_task(within(0.4, path))
-            # On a busy machine, no time may be left.
-            assert re.search(rf"{re.escape(host.host)} did not answer within 0(\.\d+)? s", said)
+            for seconds in (0.4, 2, 20):  # on a busy machine, the time may be over before the call begins
+                said = await asyncio.create_task(within(seconds, path))
+                if "no time was left" not in said:
+                    break
+            assert re.search(rf"{re.escape(host.host)} did not answer within \d+(\.\d+)? s", said)
         assert f"{host.host} was not called: no time was left" in await asyncio.create_task(within(0, "/ok"))
         assert deadline.remaining() is None  # the deadline belongs to the other task
         deadline.until(1)
