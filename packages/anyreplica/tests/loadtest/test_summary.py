@@ -25,13 +25,7 @@ def samples() -> Samples:
 def summary(some: Samples, expected: int = 3, generator: Generator = QUIET) -> Summary:
     """Return the summary of samples from two seconds."""
     return summarize(
-        some,
-        elapsed=2.0,
-        connects=[0.001] * 4,
-        expected_replicas=expected,
-        offered=None,
-        begun=10,
-        generator=generator,
+        some, elapsed=2.0, connects=[0.001] * 4, expected_replicas=expected, offered=None, begun=10, generator=generator
     )
 
 
@@ -46,26 +40,16 @@ def test_failures_stay_out_of_the_latency() -> None:
     assert sum(bucket.count for bucket in SUMMARY.histogram) == 8
 
 
-def test_failures_are_grouped() -> None:
-    """Failures are grouped by kind, with an example."""
+def test_failures_replicas_and_steps_are_grouped() -> None:
+    """The summary has failures by kind with an example, the figures of each replica, and of each kind of request."""
     found = {failure.kind: (failure.count, failure.example) for failure in SUMMARY.failures}
     assert found == {"HTTP 503": (1, "draining"), "timeout": (1, "")}
-
-
-def test_replicas() -> None:
-    """The summary of a replica has its requests, failures, connections, share, and first and last time."""
     a, b = SUMMARY.replicas
     assert (a.name, a.requests, a.failed, a.connections, a.share) == ("a", 6, 0, 2, 0.6667)
     assert (b.name, b.requests, b.failed, b.connections, b.share) == ("b", 3, 1, 1, 0.3333)
     assert (b.first_seen, b.last_seen) == (0.501, 2.03)
-
-
-def test_steps() -> None:
-    """The summary has the figures of each kind of request."""
-    assert [(step.name, step.requests, step.failed) for step in SUMMARY.steps] == [
-        ("tools/call echo", 7, 1),
-        ("tools/list", 3, 1),
-    ]
+    steps = [(step.name, step.requests, step.failed) for step in SUMMARY.steps]
+    assert steps == [("tools/call echo", 7, 1), ("tools/list", 3, 1)]
 
 
 def test_slices_hold_everything() -> None:
@@ -77,16 +61,9 @@ def test_slices_hold_everything() -> None:
 
 
 def test_each_problem_is_one_sentence() -> None:
-    """Each problem is one sentence."""
+    """Each problem is one sentence, also that the shares differ more than chance explains."""
     assert SUMMARY.problems == ["2 of 10 requests failed", "2 of 3 expected replicas took part"]
     assert summary(Samples()).problems[0] == "no request was sent"
-
-
-def test_unlikely_shares_are_a_problem() -> None:
-    """Shares that differ more than chance explains are a problem.
-
-    Here one replica got 200 of 300 connections.
-    """
     some = Samples()
     for number in range(300):
         some.add(0, 0.01, "", "a" if number < 200 else "b" if number < 250 else "c", "tools/call echo", number + 1)
@@ -96,8 +73,7 @@ def test_unlikely_shares_are_a_problem() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cpu", "lag", "words"),
-    [(0.5, 1.0, ""), (0.97, 1.0, "used 97% of a core"), (0.5, 80.0, "80 ms late")],
+    ("cpu", "lag", "words"), [(0.5, 1.0, ""), (0.97, 1.0, "used 97% of a core"), (0.5, 80.0, "80 ms late")]
 )
 def test_a_generator_at_its_limit_is_a_problem(cpu: float, lag: float, words: str) -> None:
     """A generator at its limit is reported, because the figures then describe the generator."""

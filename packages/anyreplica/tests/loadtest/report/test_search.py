@@ -1,7 +1,6 @@
 """Tests of the report of a search for the knee."""
 
 import dataclasses
-import io
 
 from rich.console import Console
 
@@ -15,12 +14,12 @@ GOOD, BAD = Stage(100, SUMMARY, []), Stage(200, SUMMARY, ["p99<20ms: p99 is 30.0
 
 def shown(knee: Knee) -> str:
     """Return the printed report."""
-    console = Console(file=io.StringIO(), width=80)
-    for stage in knee.stages:
-        show_stage(stage, console)
-    show_knee(knee, console)
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue()
+    console = Console(width=80)
+    with console.capture() as captured:
+        for stage in knee.stages:
+            show_stage(stage, console)
+        show_knee(knee, console)
+    return captured.get()
 
 
 def test_the_report_shows_the_knee_and_the_broken_threshold() -> None:
