@@ -66,36 +66,26 @@ class Engine:
         self._server.server_close()
 
     def add(
-        self,
-        name: str,
-        replicas: int,
-        *,
-        labels: dict[str, str] = LABELS,
-        env: dict[str, str] | None = None,
-        stack: str = "stack",
+        self, name: str, replicas: int, *, labels: dict[str, str] = LABELS, env: dict[str, str] | None = None
     ) -> None:
         """Add a service whose replicas run. Replica n has the address 127.0.0.n."""
         lines = [f"{key}={value}" for key, value in (env or {}).items()]
-        self.services[name] = {
-            "ID": name,
-            "Version": {"Index": 7},
-            "Spec": {
-                "Name": f"{stack}_{name}",
-                "Labels": {"com.docker.stack.namespace": stack, **labels},
-                "Mode": {"Replicated": {"Replicas": replicas}},
-                "TaskTemplate": {
-                    "ContainerSpec": {"Env": lines, "Image": "image"},
-                    "Resources": {"Limits": {"NanoCPUs": 500_000_000}},
-                },
+        spec = {
+            "Name": f"stack_{name}",
+            "Labels": {"com.docker.stack.namespace": "stack", **labels},
+            "Mode": {"Replicated": {"Replicas": replicas}},
+            "TaskTemplate": {
+                "ContainerSpec": {"Env": lines, "Image": "image"},
+                "Resources": {"Limits": {"NanoCPUs": 500_000_000}},
             },
         }
+        self.services[name] = {"ID": name, "Version": {"Index": 7}, "Spec": spec}
         self.run(name)
 
     def run(self, name: str) -> None:
         """Start or stop tasks until there are as many as replicas."""
-        self.tasks[name] = [
-            task(f"{name}-{number}", f"127.0.0.{number}") for number in range(1, self.replicas(name) + 1)
-        ]
+        numbers = range(1, self.replicas(name) + 1)
+        self.tasks[name] = [task(f"{name}-{number}", f"127.0.0.{number}") for number in numbers]
 
     def replicas(self, name: str) -> int:
         """Return the desired number of replicas."""

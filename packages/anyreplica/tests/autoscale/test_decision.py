@@ -73,13 +73,9 @@ def test_it_scales_down_to_the_largest_number_of_the_last_minutes() -> None:
 
 
 def test_the_figure_that_asks_for_most_decides() -> None:
-    """A second figure can ask for more, and only then it changes the result."""
+    """A second figure can ask for more, and might do so while it is unknown; only then it changes the result."""
     assert decide(Scaler(), 0, 2, [1.0, 1.0], [2.0, 2.0]) == 4
     assert decide(Scaler(), 0, 2, [2.0, 2.0], [0.1, 0.1]) == 4
-
-
-def test_nothing_is_removed_while_a_figure_is_unknown() -> None:
-    """An unknown figure might ask for more. Known figures can still add replicas."""
     scaler = Scaler()
     assert decide(scaler, 0, 4, [None] * 4) == 4
     assert decide(scaler, 1000, 4, [0.1] * 4, [None] * 4) == 4

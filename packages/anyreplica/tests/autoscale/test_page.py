@@ -77,30 +77,20 @@ def test_an_impossible_number_is_no_figure(wrong: str) -> None:
     assert reading("mcp_requests_in_flight 1\nmcp_requests_in_flight_max 0\n").in_flight is None
 
 
+LAG = "mcp_event_loop_lag_seconds_bucket"
+WRONG = ['{method="tools/call"} 1', " 1", '{le="soon"} 1', '{le="NaN"} 1', '{le="-1"} 1', '{le="1"} NaN']
+WRONG += ['{le="1"} +Inf', '{le="1"} -5', '{le="1"}', '{le="1" 1', "{le=1} 1", '{le="1" le="2"} 1', '{le="1",le="2"} 1']
+WRONG += ['{le="\\"} 1']
+MANY_LABELS = ",".join(f'a{number}=""' for number in range(21))
+NO_NUMBERS = ["", " many", " 1 2 3", "\x00 1", f" {'1' * 65}", f"{{{MANY_LABELS}}} 1"]
+
+
 @pytest.mark.parametrize(
     "line",
     [
-        'mcp_event_loop_lag_seconds_bucket{method="tools/call"} 1',
-        "mcp_event_loop_lag_seconds_bucket 1",
-        'mcp_event_loop_lag_seconds_bucket{le="soon"} 1',
-        'mcp_event_loop_lag_seconds_bucket{le="NaN"} 1',
-        'mcp_event_loop_lag_seconds_bucket{le="-1"} 1',
-        'mcp_event_loop_lag_seconds_bucket{le="1"} NaN',
-        'mcp_event_loop_lag_seconds_bucket{le="1"} +Inf',
-        'mcp_event_loop_lag_seconds_bucket{le="1"} -5',
-        'mcp_event_loop_lag_seconds_bucket{le="1"}',
-        'mcp_event_loop_lag_seconds_bucket{le="1" 1',
-        "mcp_event_loop_lag_seconds_bucket{le=1} 1",
-        'mcp_event_loop_lag_seconds_bucket{le="1" le="2"} 1',
-        'mcp_event_loop_lag_seconds_bucket{le="1",le="2"} 1',
-        "mcp_requests_in_flight{" + ",".join(f'a{number}=""' for number in range(21)) + "} 1",
-        'mcp_event_loop_lag_seconds_bucket{le="\\"} 1',
+        *(f"{LAG}{rest}" for rest in WRONG),
+        *(f"mcp_requests_in_flight{rest}" for rest in NO_NUMBERS),
         'mcp_request_duration_seconds_bucket{method="tools/call"} 1',
-        "mcp_requests_in_flight",
-        "mcp_requests_in_flight many",
-        "mcp_requests_in_flight 1 2 3",
-        "mcp_requests_in_flight\x00 1",
-        f"mcp_requests_in_flight {'1' * 65}",
     ],
 )
 def test_a_wrong_line_is_named(line: str) -> None:

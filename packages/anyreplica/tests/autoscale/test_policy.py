@@ -7,27 +7,27 @@ from anyreplica.autoscale.policy import LabelError, Policy, policy_of
 OURS = {"anyreplica.autoscale": "true", "anyreplica.autoscale.min": "2", "anyreplica.autoscale.max": "9"}
 
 
-def test_our_labels() -> None:
-    """All labels are read."""
-    assert policy_of(OURS) == Policy(2, 9, 0.6, None, None)
-    more = {"target": "0.5", "lag-seconds": "0.1", "p99-seconds": " 2 "}
-    assert policy_of(OURS | {f"anyreplica.autoscale.{name}": value for name, value in more.items()}) == Policy(
-        2, 9, 0.5, 0.1, 2.0
-    )
+PREFIX = "anyreplica.autoscale"
+FIGURES = {f"{PREFIX}.target": "0.5", f"{PREFIX}.lag-seconds": "0.1", f"{PREFIX}.p99-seconds": " 2 "}
+OTHERS = {"swarm.autoscaler": "true", "swarm.autoscaler.minimum": "3", "swarm.autoscaler.maximum": "4"}
 
 
-def test_the_labels_of_other_tools() -> None:
-    """The widespread labels work, and ours win over them."""
-    others = {"swarm.autoscaler": "true", "swarm.autoscaler.minimum": "3", "swarm.autoscaler.maximum": "4"}
-    assert policy_of(others) == Policy(3, 4)
-    assert policy_of(others | {"anyreplica.autoscale.max": "9"}) == Policy(3, 9)
-    assert policy_of(others | {"anyreplica.autoscale": "false"}) is None
-
-
-@pytest.mark.parametrize("labels", [{}, {"anyreplica.autoscale": "No"}, {"other": "true"}])
-def test_other_services_are_not_scaled(labels: dict[str, str]) -> None:
-    """A service without the label, or with `false`, is not scaled."""
-    assert policy_of(labels) is None
+@pytest.mark.parametrize(
+    ("labels", "policy"),
+    [
+        (OURS, Policy(2, 9, 0.6, None, None)),
+        (OURS | FIGURES, Policy(2, 9, 0.5, 0.1, 2.0)),
+        (OTHERS, Policy(3, 4)),
+        (OTHERS | {f"{PREFIX}.max": "9"}, Policy(3, 9)),
+        (OTHERS | {PREFIX: "false"}, None),
+        ({}, None),
+        ({PREFIX: "No"}, None),
+        ({"other": "true"}, None),
+    ],
+)
+def test_the_labels_of_a_service(labels: dict[str, str], policy: Policy | None) -> None:
+    """All our labels are read, ours win over the widespread ones, and a service without them is not scaled."""
+    assert policy_of(labels) == policy
 
 
 @pytest.mark.parametrize(
