@@ -5,6 +5,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from fastmcp.dependencies import Depends
 from fastmcp.tools import tool
 
 
@@ -42,6 +43,18 @@ def raising(errors: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]:
         return raises
 
     return {name: _tool(name, body(*error), str) for name, error in errors.items()}
+
+
+def depending(dependencies: Mapping[str, Callable[..., Any]]) -> dict[str, Any]:
+    """Return a tool for each name. It returns the value of its dependency."""
+
+    def body(dependency: Any) -> Callable[..., Any]:
+        async def depends(value: Any = dependency) -> str:
+            return str(value)
+
+        return depends
+
+    return {name: _tool(name, body(Depends(dependency))) for name, dependency in dependencies.items()}
 
 
 def _tool(name: str, function: Callable[..., Any], *declared: Any) -> Any:

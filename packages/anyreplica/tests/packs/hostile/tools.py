@@ -9,11 +9,10 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from fastmcp import Context
-from fastmcp.dependencies import Depends
 from fastmcp.exceptions import ToolError
 from fastmcp.tools import Tool, tool
 
-from tests.packs.returning import raising, returning
+from tests.packs.returning import depending, raising, returning
 
 
 class _Opaque:
@@ -109,6 +108,9 @@ async def _hang() -> str:
     return "unreachable"
 
 
+globals().update(depending({"depends_on_what_hangs": _hang, "depends_on_an_exit": _leave}))
+
+
 @tool
 async def exits_in_a_task_group() -> str:
     """Exit the process in a child task of the call."""
@@ -149,18 +151,6 @@ async def swallows_its_cancellation() -> str:
             await asyncio.sleep(3600)
         except asyncio.CancelledError:
             continue
-
-
-@tool
-async def depends_on_what_hangs(value: str = Depends(_hang)) -> str:
-    """Wait forever for a dependency."""
-    return value
-
-
-@tool
-async def depends_on_an_exit(value: None = Depends(_leave)) -> str:
-    """Use a dependency that exits the process."""
-    return str(value)
 
 
 def _exits_by_hand() -> str:

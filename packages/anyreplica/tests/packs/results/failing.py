@@ -3,12 +3,11 @@
 import asyncio
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Literal
 
 from fastmcp import Context
-from fastmcp.dependencies import Depends
 from fastmcp.exceptions import NotFoundError, ToolError, ValidationError
 from fastmcp.tools import ToolResult, tool
 from fastmcp.utilities.types import Image
@@ -16,7 +15,7 @@ from mcp import MCPError
 from mcp_types import INVALID_PARAMS, MISSING_REQUIRED_CLIENT_CAPABILITY, InputRequiredResult
 from pydantic import BaseModel, TypeAdapter
 
-from tests.packs.returning import raising, returning
+from tests.packs.returning import depending, raising, returning
 
 RUNS: Counter[str] = Counter()
 """Number of runs of the body of `counts`, by its argument `key`."""
@@ -72,7 +71,13 @@ _RESULTS: dict[str, tuple[Any, ...]] = {
     "returns_surrogate": ("\ud800", str),
     "returns_surrogate_within": ({"a": "\ud800"}, dict[str, str]),
 }
-globals().update(raising(_RAISED) | returning(_RESULTS))
+_DEPENDENCIES: dict[str, Callable[..., Any]] = {
+    "depends_on_failure": _fails,
+    "depends_on_failure_for_the_caller": _fails_for_the_caller,
+    "depends_on_failure_to_validate": _fails_to_validate,
+    "depends_on_failure_at_the_end": _fails_at_the_end,
+}
+globals().update(raising(_RAISED) | returning(_RESULTS) | depending(_DEPENDENCIES))
 
 
 @tool
@@ -155,30 +160,6 @@ async def never_ends() -> str:
     """Wait forever."""
     await asyncio.Event().wait()
     return "unreachable"
-
-
-@tool
-async def depends_on_failure(value: str = Depends(_fails)) -> str:
-    """Use a dependency that fails."""
-    return value
-
-
-@tool
-async def depends_on_failure_for_the_caller(value: str = Depends(_fails_for_the_caller)) -> str:
-    """Use a dependency that fails with a message for the caller."""
-    return value
-
-
-@tool
-async def depends_on_failure_to_validate(value: str = Depends(_fails_to_validate)) -> str:
-    """Use a dependency that fails with pydantic's error."""
-    return value
-
-
-@tool
-async def depends_on_failure_at_the_end(value: str = Depends(_fails_at_the_end)) -> str:
-    """Use a dependency that fails after the body has ended."""
-    return value
 
 
 @tool
