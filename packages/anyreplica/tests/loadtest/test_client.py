@@ -1,4 +1,4 @@
-"""Tests of the requests that a load test sends and of the samples that it records, with a fake server."""
+"""Tests of the requests that a load test sends, of its check of replies, and of its samples, with a fake server."""
 
 import asyncio
 import json
@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from anyreplica.load import plan
-from anyreplica.load.client import LoadClient
+from anyreplica.load.client import LoadClient, judge
+from anyreplica.load.connection import HttpReply
+from anyreplica.load.message import SentRequest
 from anyreplica.load.options import read
 from anyreplica.load.run import LoadRun
 from conftest import free_port
@@ -32,12 +34,23 @@ def kinds(run: LoadRun) -> Counter[str]:
     return Counter(each.kind for each in run.samples)
 
 
+async def close(_: Fake, __: int, message: dict[str, Any]) -> bytes:
+    """Reply correctly, and say that the connection is closed."""
+    return echoed(message, Connection="close")
+
+
 @pytest.mark.parametrize(
-    ("policy", "connections"), [("keepalive", {5}), ("fresh", {40}), ("recycle:4", set(range(10, 15)))]
+    ("answer", "policy", "connections"),
+    [
+        (echo, "keepalive", {5}),
+        (echo, "fresh", {40}),
+        (echo, "recycle:4", set(range(10, 15))),
+        (close, "keepalive", {40}),
+    ],
 )
-def test_how_long_a_connection_is_kept(policy: str, connections: set[int]) -> None:
-    """A connection serves all calls of a caller, one call, or at most four calls, depending on the policy."""
-    run, server = go(echo, "--requests", "40", "--concurrent", "5", "--connections", policy)
+def test_how_long_a_connection_is_kept(answer: Answer, policy: str, connections: set[int]) -> None:
+    """A connection serves all calls of a caller, one, or at most four, by the policy, until the server closes it."""
+    run, server = go(answer, "--requests", "40", "--concurrent", "5", "--connections", policy)
     assert kinds(run) == {"": 40}
     assert server.connections in connections
     assert len(run.connects) == server.connections
@@ -45,11 +58,15 @@ def test_how_long_a_connection_is_kept(policy: str, connections: set[int]) -> No
 
 
 def test_each_call_is_sent_once_with_a_number_of_its_own() -> None:
-    """Each call is sent once with a unique id, and its sample names the replica."""
+    """Each call is sent once with a unique id, and a loop waits for those in flight after its duration."""
     run, server = go(echo, "--requests", "100")
     assert sorted(message["id"] for message in server.messages) == list(range(1, 101))
     assert {each.replica for each in run.samples} == {"fake"}
     assert {each.name for each in run.samples} == {"tools/call echo"}
+    run, server = go(echo, "--duration", "300ms", "--concurrent", "3")
+    assert run.elapsed >= 0.3
+    assert len(server.messages) == len(run.samples) > 10
+    assert kinds(run) == {"": len(run.samples)}
 
 
 @pytest.mark.parametrize(("family", "versions"), [("legacy", 1), ("modern", 1), ("mixed", 2)])
@@ -74,11 +91,6 @@ async def silence(*_: Any) -> bytes:
     return b""
 
 
-async def hang_up(*_: Any) -> bytes:
-    """Close the connection instead of replying."""
-    return b""
-
-
 def always(answer: bytes) -> Answer:
     """Return a function that gives every request this reply."""
 
@@ -92,7 +104,7 @@ def always(answer: bytes) -> Answer:
     ("answer", "kind"),
     [
         (silence, "timeout"),
-        (hang_up, "connection closed"),
+        (always(b""), "connection closed"),
         (always(b"SSH-2.0-OpenSSH_9\r\n"), "not HTTP"),
         (always(http(b"slow down", "429 Too Many Requests", Retry_After="7")), "HTTP 429 too many requests"),
         (always(http({}, "503 Service Unavailable")), "HTTP 503 unavailable"),
@@ -113,17 +125,6 @@ def test_a_refused_connection_is_a_failure_of_its_call() -> None:
     run, _ = go(echo, "--duration", "300ms", "--concurrent", "2", url=nowhere)
     assert set(kinds(run)) == {"connection refused"}
     assert len(run.samples) <= 10
-
-
-def test_a_server_that_closes_after_each_reply_is_served_by_new_connections() -> None:
-    """When a reply has `Connection: close`, the caller opens a new connection."""
-
-    async def close(_: Fake, __: int, message: dict[str, Any]) -> bytes:
-        return echoed(message, Connection="close")
-
-    run, server = go(close, "--requests", "20", "--concurrent", "2")
-    assert kinds(run) == {"": 20}
-    assert server.connections == 20
 
 
 def test_an_event_stream_is_read_to_its_end() -> None:
@@ -184,14 +185,6 @@ def test_twenty_calls_are_in_flight() -> None:
     assert kinds(run) == {"": 100}
 
 
-def test_a_closed_loop_of_a_duration() -> None:
-    """A closed loop ends after its duration and waits for requests in flight."""
-    run, server = go(echo, "--duration", "300ms", "--concurrent", "3")
-    assert run.elapsed >= 0.3
-    assert len(server.messages) == len(run.samples) > 10
-    assert kinds(run) == {"": len(run.samples)}
-
-
 @pytest.mark.parametrize("family", ["legacy", "modern"])
 def test_a_conversation(family: str) -> None:
     """A session sends all messages of a client in order, and names the session id that the server issued."""
@@ -245,3 +238,53 @@ def test_stopping_counts_nothing_that_was_in_flight() -> None:
             return run
 
     assert len(asyncio.run(both()).samples) == 0
+
+
+CALL = SentRequest(b"", "tools/call echo", 7, "load 7")
+
+
+def reply(number: int = 7, text: str = "load 7", **extra: Any) -> dict[str, Any]:
+    """Return an echo's reply."""
+    return {"jsonrpc": "2.0", "id": number, "result": {"content": [{"type": "text", "text": text}], **extra}}
+
+
+def kind(status: int, body: Any, request: SentRequest = CALL) -> str:
+    """Return the kind of failure, or an empty text for a success."""
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    failure = judge(request, HttpReply(status, body=content))
+    return failure[0] if failure else ""
+
+
+PROGRESS = b'event: message\r\ndata: {"jsonrpc":"2.0","method":"notifications/progress"}\r\n\r\n'
+
+
+def test_success_is_the_echo_of_this_call() -> None:
+    """A call succeeds with its own echo, also at a stream's end, a notification with 202; examples are short."""
+    assert not kind(200, reply(isError=False))
+    assert not kind(200, PROGRESS + b"data: " + json.dumps(reply()).encode() + b"\r\n\r\n")
+    assert not kind(202, b"", SentRequest(b"", "notifications/initialized", None))
+    failure = judge(CALL, HttpReply(500, body=b"x" * 10_000))
+    assert failure
+    assert len(failure[1]) == 201
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "error"),
+    [
+        (500, reply(), "HTTP 500"),
+        (401, b"", "HTTP 401 (give --token or set MCP_TOKEN)"),
+        (202, b"", "not a JSON-RPC response to this request"),
+        (200, {"jsonrpc": "2.0", "id": 7, "error": {"code": -32602, "message": "no"}}, "JSON-RPC error -32602"),
+        (200, reply(isError=True), "tool error"),
+        (200, reply(text="load 8"), "wrong text"),
+        (200, reply(number=8), "not a JSON-RPC response to this request"),
+        (200, b"<html>", "not a JSON-RPC response to this request"),
+        (200, b"data: {\r\n\r\n", "not a JSON-RPC response to this request"),
+        (200, [], "not a JSON-RPC response to this request"),
+        (200, {"jsonrpc": "2.0", "id": 7, "result": {"content": []}}, "wrong text"),
+        (200, {"jsonrpc": "2.0", "id": 7, "error": "x"}, "JSON-RPC error"),
+    ],
+)
+def test_everything_else_is_a_failure(status: int, body: Any, error: str) -> None:
+    """Any other reply is a failure, even with HTTP 200."""
+    assert kind(status, body) == error

@@ -30,15 +30,11 @@ def test_a_percentile_is_not_exceeded_by_its_share_of_values(values: list[float]
     assert sum(value <= found for value in values) >= percent / 100 * len(values) - 1e-5
 
 
-def test_no_values_have_no_percentile() -> None:
-    """Without values there is no percentile."""
+def test_latencies_are_milliseconds() -> None:
+    """Latencies are in milliseconds, exact to the microsecond, and without values there are none."""
     with pytest.raises(ValueError, match="no values"):
         percentile([], 50)
     assert Latency.of([]) == Latency(0, None, None, None, None, None, None, None, None)
-
-
-def test_latencies_are_milliseconds() -> None:
-    """Latencies are in milliseconds, exact to the microsecond."""
     latency = Latency.of([number / 1000 for number in range(1, 1001)])
     assert (latency.count, latency.mean) == (1000, 500.5)
     assert (latency.p50, latency.p75, latency.p90, latency.p95) == (500, 750, 900, 950)

@@ -27,17 +27,8 @@ def shown(seen: list[LiveTick], *, terminal: bool) -> str:
     return printed.getvalue()
 
 
-def test_a_pipe_gets_a_line_every_five_seconds() -> None:
-    """A pipe gets a plain line every five seconds."""
-    lines = shown(ticks(44), terminal=False).splitlines()
-    assert lines == [
-        "    5 s  2,000 done  500/s  p50 2.0 ms  p99 50.0 ms  20 failed",
-        "   10 s  4,000 done  500/s  p50 2.0 ms  p99 50.0 ms  40 failed",
-    ]
-
-
-def test_a_terminal_sees_rate_latency_errors_and_a_bar_for_each_replica() -> None:
-    """A terminal shows rate, latency, errors and one bar per replica, and clears them at the end."""
+def test_what_a_terminal_and_a_pipe_see() -> None:
+    """A terminal shows all figures and a bar per replica until the end; a pipe gets a line every five seconds."""
     text = shown(ticks(20), terminal=True)
     last = text[text.rindex("/s   p50") - 20 :]
     assert "500/s   p50 2.0 ms   p99 50.0 ms   2,000 done   20 failed" in last
@@ -47,3 +38,6 @@ def test_a_terminal_sees_rate_latency_errors_and_a_bar_for_each_replica() -> Non
     assert last.rstrip().endswith("\x1b[2K")
     begun = LiveTick(at=0.0, seconds=array("d"), failed=0, replicas=Counter())
     assert "p50 –" in shown([begun], terminal=True), "a run that has just begun has no latencies"
+    first = "    5 s  2,000 done  500/s  p50 2.0 ms  p99 50.0 ms  20 failed"
+    second = "   10 s  4,000 done  500/s  p50 2.0 ms  p99 50.0 ms  40 failed"
+    assert shown(ticks(44), terminal=False).splitlines() == [first, second]
