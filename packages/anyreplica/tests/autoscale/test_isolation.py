@@ -19,9 +19,8 @@ from anyreplica.autoscale.docker_api import DockerApi
 from anyreplica.autoscale.metrics import AutoscaleMetrics
 from anyreplica.autoscale.page import MAX_BYTES, Page, metrics_client
 from anyreplica.autoscale.service import ReplicaTask, Service
-from tests.autoscale.damage import damaged_pages
 from tests.autoscale.engine import LABELS, Engine, task
-from tests.autoscale.hostile import Answer, free_port_of, listening, never_ends, sends
+from tests.autoscale.hostile import Answer, damaged_pages, free_port_of, listening, never_ends, sends
 from tests.autoscale.test_autoscaler import lines, look, page, text_of
 
 BAD, GOOD = 7001, 7002
@@ -71,7 +70,6 @@ HUGE = 'mcp_event_loop_lag_seconds_bucket{le="1.7e307"}'
 
 def test_huge_numbers_change_only_their_service(engine: Engine) -> None:
     """Sums of huge numbers are no infinity, which has no whole number. The maximum of the service still holds."""
-
     engine.add("bad", 2, labels={**LABELS, "anyreplica.autoscale.lag-seconds": "0.1"}, env={"MCP_PORT": str(BAD)})
     counts = iter(range(1, 1000))
 
