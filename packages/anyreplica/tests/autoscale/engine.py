@@ -1,13 +1,19 @@
-"""A stand-in for the part of Docker's API that the autoscaler uses, on 127.0.0.1 or on a Unix socket."""
+"""The autoscaler as a process, and a stand-in for the part of Docker's API that it uses."""
 
+import contextlib
 import json
 import re
 import socketserver
+import subprocess
+import sys
 import threading
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
+
+from conftest import ROOT, environment, free_port
 
 LABELS = {"anyreplica.autoscale": "true", "anyreplica.autoscale.min": "1", "anyreplica.autoscale.max": "10"}
 
@@ -66,36 +72,26 @@ class Engine:
         self._server.server_close()
 
     def add(
-        self,
-        name: str,
-        replicas: int,
-        *,
-        labels: dict[str, str] = LABELS,
-        env: dict[str, str] | None = None,
-        stack: str = "stack",
+        self, name: str, replicas: int, *, labels: dict[str, str] = LABELS, env: dict[str, str] | None = None
     ) -> None:
         """Add a service whose replicas run. Replica n has the address 127.0.0.n."""
         lines = [f"{key}={value}" for key, value in (env or {}).items()]
-        self.services[name] = {
-            "ID": name,
-            "Version": {"Index": 7},
-            "Spec": {
-                "Name": f"{stack}_{name}",
-                "Labels": {"com.docker.stack.namespace": stack, **labels},
-                "Mode": {"Replicated": {"Replicas": replicas}},
-                "TaskTemplate": {
-                    "ContainerSpec": {"Env": lines, "Image": "image"},
-                    "Resources": {"Limits": {"NanoCPUs": 500_000_000}},
-                },
+        spec = {
+            "Name": f"stack_{name}",
+            "Labels": {"com.docker.stack.namespace": "stack", **labels},
+            "Mode": {"Replicated": {"Replicas": replicas}},
+            "TaskTemplate": {
+                "ContainerSpec": {"Env": lines, "Image": "image"},
+                "Resources": {"Limits": {"NanoCPUs": 500_000_000}},
             },
         }
+        self.services[name] = {"ID": name, "Version": {"Index": 7}, "Spec": spec}
         self.run(name)
 
     def run(self, name: str) -> None:
         """Start or stop tasks until there are as many as replicas."""
-        self.tasks[name] = [
-            task(f"{name}-{number}", f"127.0.0.{number}") for number in range(1, self.replicas(name) + 1)
-        ]
+        numbers = range(1, self.replicas(name) + 1)
+        self.tasks[name] = [task(f"{name}-{number}", f"127.0.0.{number}") for number in numbers]
 
     def replicas(self, name: str) -> int:
         """Return the desired number of replicas."""
@@ -144,3 +140,23 @@ def task(identity: str, address: str, state: str = "running", error: str = "") -
         {"Network": {"Spec": {"Name": "stack_default"}}, "Addresses": [f"{address}/24"]},
     ]
     return {"ID": identity, "Status": {"State": state, "Err": error}, "NetworksAttachments": networks}
+
+
+TOKEN = "a-token-of-the-metrics"
+
+
+@contextlib.contextmanager
+def autoscaling(
+    engine: Engine, log: Path, *options: str, token: str = TOKEN
+) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    """Run the command beside the engine. Yields the process and the URL of its probes and metrics."""
+    port = free_port()
+    command = [sys.executable, "-m", "anyreplica", "autoscale", "--docker", engine.url, *options]
+    settings = environment(MCP_PORT=str(port), MCP_HOST="127.0.0.1", METRICS_TOKEN=token, LOG_FORMAT="text")
+    with log.open("wb") as stream:
+        process = subprocess.Popen(command, cwd=ROOT, env=settings, stdout=stream, stderr=subprocess.STDOUT)
+    try:
+        yield process, f"http://127.0.0.1:{port}"
+    finally:
+        process.kill()
+        process.wait()

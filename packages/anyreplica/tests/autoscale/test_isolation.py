@@ -3,10 +3,10 @@
 import asyncio
 import copy
 import gzip
-import logging
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, cast
+from unittest.mock import create_autospec
 
 import pytest
 from hypothesis import given, settings
@@ -19,9 +19,8 @@ from anyreplica.autoscale.docker_api import DockerApi
 from anyreplica.autoscale.metrics import AutoscaleMetrics
 from anyreplica.autoscale.page import MAX_BYTES, Page, metrics_client
 from anyreplica.autoscale.service import ReplicaTask, Service
-from tests.autoscale.damage import damaged_pages
 from tests.autoscale.engine import LABELS, Engine, task
-from tests.autoscale.hostile import Answer, free_port_of, listening, never_ends, sends
+from tests.autoscale.hostile import Answer, damaged_pages, free_port_of, listening, never_ends, sends
 from tests.autoscale.test_autoscaler import lines, look, page, text_of
 
 BAD, GOOD = 7001, 7002
@@ -39,11 +38,6 @@ def engine() -> Iterator[Engine]:
         yield engine
 
 
-@pytest.fixture(autouse=True)
-def _log(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO)
-
-
 def read_page(text: str | bytes) -> Page:
     """Return what a text says."""
     found = Page()
@@ -51,18 +45,15 @@ def read_page(text: str | bytes) -> Page:
     return found
 
 
-PAGES = {"no le": b'mcp_event_loop_lag_seconds_bucket{method="tools/call"} 1\n', "html": b"<html>"}
-"""Pages with different errors. `test_page.py` has all pages that are refused."""
+NO_PAGE = 'mcp_event_loop_lag_seconds_bucket{method="tools/call"} 1\n'
+"""One of the pages that are refused. `test_page.py` has all of them."""
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_a_replica_with_a_bad_page_is_without_figures(
-    engine: Engine, caplog: pytest.LogCaptureFixture, name: str
-) -> None:
+def test_a_replica_with_a_bad_page_is_without_figures(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
     """The other replica of the same service still counts, the other service is scaled, and one line names the page."""
 
     async def read(address: str, port: int, path: str) -> Page:
-        return read_page(PAGES[name] if (address, port) == ("127.0.0.2", BAD) else BUSY)
+        return read_page(NO_PAGE if (address, port) == ("127.0.0.2", BAD) else BUSY)
 
     metrics = look(engine, read, count=5)
     assert engine.replicas("good") == 10
@@ -79,7 +70,6 @@ HUGE = 'mcp_event_loop_lag_seconds_bucket{le="1.7e307"}'
 
 def test_huge_numbers_change_only_their_service(engine: Engine) -> None:
     """Sums of huge numbers are no infinity, which has no whole number. The maximum of the service still holds."""
-
     engine.add("bad", 2, labels={**LABELS, "anyreplica.autoscale.lag-seconds": "0.1"}, env={"MCP_PORT": str(BAD)})
     counts = iter(range(1, 1000))
 
@@ -310,42 +300,30 @@ def test_a_hostile_answer_harms_only_its_replica(engine: Engine, caplog: pytest.
     assert len(line) < 600
 
 
-class FakeDocker:
-    """An engine without a network, for many looks."""
-
-    def __init__(self, *services: str) -> None:
-        with Engine() as engine:
-            for number, name in enumerate(services):
-                engine.add(name, 3, env={"MCP_PORT": str(BAD + number)})
-            self._services = [Service.of(each) for each in engine.services.values()]
-            self._tasks = {name: [ReplicaTask.of(each) for each in tasks] for name, tasks in engine.tasks.items()}
-        self.scaled: dict[str, int] = {}
-
-    async def services(self) -> tuple[list[Service], list[str]]:
-        """Return the services."""
-        return self._services, []
-
-    async def tasks(self, service: Service) -> list[ReplicaTask]:
-        """Return the tasks of a service."""
-        return self._tasks[service.identity]
-
-    async def scale(self, service: Service, replicas: int) -> None:
-        """Note a change."""
-        self.scaled[service.identity] = replicas
+def fake_docker(scaled: dict[str, int], *names: str) -> DockerApi:
+    """Return an engine without a network, for many looks. It notes changes in `scaled`."""
+    with Engine() as engine:
+        for number, name in enumerate(names):
+            engine.add(name, 3, env={"MCP_PORT": str(BAD + number)})
+        services = [Service.of(each) for each in engine.services.values()]
+        tasks = {name: [ReplicaTask.of(each) for each in tasks] for name, tasks in engine.tasks.items()}
+    docker = create_autospec(DockerApi, instance=True)
+    docker.services.return_value = (services, [])
+    docker.tasks.side_effect = lambda service: tasks[service.identity]
+    docker.scale.side_effect = lambda service, replicas: scaled.update({service.identity: replicas})
+    return cast("DockerApi", docker)
 
 
-FAKE = FakeDocker("bad", "good")
+SCALED: dict[str, int] = {}
+FAKE = fake_docker(SCALED, "bad", "good")
 
 
 @pytest.mark.slow
 @settings(max_examples=300)
 @given(st.lists(st.lists(damaged_pages(), min_size=3, max_size=3), min_size=1, max_size=3))
 def test_damaged_pages_harm_only_their_service(pages: list[list[bytes]]) -> None:
-    """Whatever three replicas of a service write in some looks, each look ends, and the other service is scaled.
-
-    No exception is unexpected: the service is not scaled, or it is scaled within its bounds.
-    """
-    FAKE.scaled.clear()
+    """After damaged pages of three replicas, each look ends, all bounds hold, and the other service is scaled."""
+    SCALED.clear()
     metrics, turn = AutoscaleMetrics(), 0
 
     async def read(address: str, port: int, path: str) -> Page:
@@ -353,15 +331,15 @@ def test_damaged_pages_harm_only_their_service(pages: list[list[bytes]]) -> None
 
     async def run() -> None:
         nonlocal turn
-        autoscaler = Autoscaler(FAKE, read, metrics)  # type: ignore[arg-type]
+        autoscaler = Autoscaler(FAKE, read, metrics)
         for turn in range(len(pages)):
             await autoscaler.look(1000.0 + 5 * turn)
 
     start = time.process_time()
     asyncio.run(run())
     assert time.process_time() - start < 5
-    assert FAKE.scaled["good"] == 5
-    assert 1 <= FAKE.scaled.get("bad", 3) <= 10
+    assert SCALED["good"] == 5
+    assert 1 <= SCALED.get("bad", 3) <= 10
     assert _failures(metrics) == []
 
 

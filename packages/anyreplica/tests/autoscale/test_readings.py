@@ -10,7 +10,7 @@ from anyreplica.autoscale.readings import SECONDS, History, Reading
 
 
 def test_figures_are_averages_of_the_last_seconds() -> None:
-    """The load is the average of the last `SECONDS`. An older reading does not count."""
+    """The load is the average of the last `SECONDS`, without older readings and those of a former process."""
     history = History()
     for at, in_flight in ((0, 1.0), (5, 0.0), (10, 0.5), (15, 0.0)):
         history.add(Reading(at, in_flight=in_flight, cpu=at * 0.3))
@@ -19,32 +19,24 @@ def test_figures_are_averages_of_the_last_seconds() -> None:
     history.add(Reading(20 + SECONDS, in_flight=0.7, cpu=100))
     assert history.in_flight() == 0.7
     assert history.cpu() is None
-
-
-def test_a_new_process_begins_anew() -> None:
-    """The counters of a process that was replaced are not compared with those of the new one."""
     history = History()
     history.add(Reading(0, started=1, cpu=100))
     history.add(Reading(5, started=2, cpu=1))
-    assert history.cpu() is None
+    assert history.cpu() is None, "the counters of a process that was replaced"
 
 
 def test_the_percentile_counts_only_new_observations() -> None:
-    """The observations before the first reading do not count."""
+    """The observations before the first reading do not count, and a handful of calls has no percentile."""
     history = History()
     history.add(Reading(0, durations={0.1: 1000, 1.0: 2000, math.inf: 2000}))
     history.add(Reading(5, durations={0.1: 1100, 1.0: 2100, math.inf: 2100}))
     assert history.p99() == pytest.approx(0.099)
     history.add(Reading(10, durations={0.1: 1100, 1.0: 2110, math.inf: 2200}))
     assert history.p99() == 1.0, "above the last bound"
-
-
-def test_few_calls_have_no_percentile() -> None:
-    """A handful of slow calls does not add replicas."""
     history = History()
     history.add(Reading(0, durations={0.1: 0, math.inf: 0}))
     history.add(Reading(5, durations={0.1: 0, math.inf: 5}))
-    assert history.p99() == 0
+    assert history.p99() == 0, "a handful of slow calls"
 
 
 @given(st.lists(st.integers(0, 1000), min_size=3, max_size=3), st.lists(st.integers(0, 1000), min_size=3, max_size=3))

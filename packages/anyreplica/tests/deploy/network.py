@@ -5,7 +5,7 @@ import secrets
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import pytest
 
@@ -36,27 +36,17 @@ class Node:
 
     def start(self, log: Path, *command: str | Path, **variables: str) -> subprocess.Popen[bytes]:
         """Start a program on the node."""
+        given: dict[str, Any] = {"env": {**os.environ, **variables}, "start_new_session": True}
         with log.open("ab") as stream:
-            process = subprocess.Popen(
-                [*self.within, *command],
-                env={**os.environ, **variables},
-                stdout=stream,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+            process = subprocess.Popen([*self.within, *command], stdout=stream, stderr=subprocess.STDOUT, **given)
         self.processes.append(process)
         return process
 
     def run(self, *command: str, **variables: str) -> str:
         """Run a program on the node and return its output."""
-        done = subprocess.run(
-            [*self.within, *command],
-            env={**os.environ, **variables},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=10,
-        )
+        environ = {**os.environ, **variables}
+        command = (*self.within, *command)
+        done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False, timeout=10)
         return done.stdout.strip()
 
     def vanish(self) -> None:
@@ -64,10 +54,7 @@ class Node:
         self._traffic("DROP")
 
     def come_back(self) -> None:
-        """Connect the node to the network again.
-
-        The node's processes still run, unless `kill` has ended them.
-        """
+        """Connect the node to the network again. The node's processes still run, unless `kill` has ended them."""
         self._traffic("ACCEPT")
 
     def kill(self) -> None:
@@ -78,16 +65,10 @@ class Node:
         self.processes.clear()
 
     def _traffic(self, policy: str) -> None:
-        for chain in ("INPUT", "OUTPUT"):
-            subprocess.run([*self.within, "iptables", "-P", chain, policy], check=True, capture_output=True)
+        for chain, interface in (("INPUT", "-i"), ("OUTPUT", "-o")):
             # Programs on the node can still reach each other.
-            subprocess.run([*self.within, "iptables", "-F", chain], check=True, capture_output=True)
-            interface = "-i" if chain == "INPUT" else "-o"
-            subprocess.run(
-                [*self.within, "iptables", "-A", chain, interface, "lo", "-j", "ACCEPT"],
-                check=True,
-                capture_output=True,
-            )
+            for rule in (f"-P {chain} {policy}", f"-F {chain}", f"-A {chain} {interface} lo -j ACCEPT"):
+                subprocess.run([*self.within, "iptables", *rule.split()], check=True, capture_output=True)
 
 
 class Network:
@@ -119,7 +100,10 @@ class Network:
             self._folders.append(folder)
             (folder / "hosts").write_text(f"127.0.0.1 localhost\n{hosts}")
 
-    def close(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         """Remove the network and kill all processes on its nodes."""
         for node in self.nodes.values():
             node.kill()
@@ -128,9 +112,3 @@ class Network:
         for folder in self._folders:
             (folder / "hosts").unlink()
             folder.rmdir()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

@@ -5,9 +5,8 @@ import math
 import re
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 import yaml
@@ -31,16 +30,14 @@ def rules(kind: str) -> dict[str, dict[str, Any]]:
 
 
 def uncompared(expression: str) -> str:
-    """Return an alert's expression with a result even if the alert does not fire.
+    """Return an alert's expression with a result even if it does not fire, unless a series of a comparison is missing.
 
-    With `bool`, the result of a comparison is 0 or 1. Without it, the result is empty if the comparison is false. The
-    result is still empty if a series of the comparison is missing.
+    With `bool`, the result of a comparison is 0 or 1. Without it, the result is empty if the comparison is false.
     """
     return re.sub(r" (==|>|<) ", r" \1 bool ", expression).replace("absent(", "(")
 
 
-@dataclass
-class Series:
+class Series(NamedTuple):
     """One result of a query."""
 
     labels: dict[str, str]
@@ -48,18 +45,12 @@ class Series:
 
 
 class Prometheus:
-    """A Prometheus that scrapes replicas on this machine.
+    """A Prometheus that scrapes replicas and an autoscaler on this machine. It uses the shipped configuration.
 
-    It uses the shipped configuration, but scrapes twice a second.
-
-    Args:
-        folder: folder for its files.
-        replicas: the replicas to scrape.
-        token: METRICS_TOKEN of the replicas.
-        autoscaler: port of an autoscaler to scrape, too.
+    It scrapes twice a second. `autoscaler` is the port of the autoscaler.
     """
 
-    def __init__(self, folder: Path, replicas: list[Server], token: str, autoscaler: int | None = None) -> None:
+    def __init__(self, folder: Path, replicas: list[Server], token: str, autoscaler: int) -> None:
         address = f"127.0.0.1:{free_port()}"
         self._client = httpx.Client(base_url=f"http://{address}", verify=False, timeout=60)
         (folder / "metrics_token").write_text(f"{token}\n")  # with a line break, as openssl writes the file
@@ -67,25 +58,17 @@ class Prometheus:
         shipped["global"] = dict.fromkeys(shipped["global"], "500ms")
         shipped["rule_files"] = [str(RULES)]
         del shipped["alerting"]
-        ports = [[each.port for each in replicas], [] if autoscaler is None else [autoscaler]]
+        ports = [[each.port for each in replicas], [autoscaler]]
         for job, of_job in zip(shipped["scrape_configs"], ports, strict=True):
             del job["dns_sd_configs"]
             job["static_configs"] = [{"targets": [f"127.0.0.1:{port}" for port in of_job]}]
             job["authorization"]["credentials_file"] = str(folder / "metrics_token")
         file, self._log = folder / "prometheus.yml", folder / "prometheus.log"
         file.write_text(yaml.safe_dump(shipped))
+        command = ["prometheus", f"--config.file={file}", f"--storage.tsdb.path={folder / 'data'}"]
+        command.append(f"--web.listen-address={address}")
         with self._log.open("w") as log:
-            self.process = subprocess.Popen(
-                [
-                    "prometheus",
-                    f"--config.file={file}",
-                    f"--storage.tsdb.path={folder / 'data'}",
-                    f"--web.listen-address={address}",
-                ],
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+            self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
 
     def wait_ready(self, replicas: int) -> None:
         """Wait until Prometheus has scraped this number of replicas."""
@@ -122,7 +105,7 @@ class Prometheus:
 
 
 @contextlib.contextmanager
-def scraping(folder: Path, replicas: list[Server], token: str, autoscaler: int | None = None) -> Iterator[Prometheus]:
+def scraping(folder: Path, replicas: list[Server], token: str, autoscaler: int) -> Iterator[Prometheus]:
     """Run a Prometheus that has scraped each replica once."""
     made = Prometheus(folder, replicas, token, autoscaler)
     try:

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""A fake docker command for a Swarm of one node: it stores its input in a file and starts nothing.
+"""A fake docker command for a Swarm of one node. It stores its input in the file that SWARM names and starts nothing.
 
-The variable SWARM names the file. The real docker command runs `docker stack config`, which needs no engine. A command
-that is not implemented here fails.
+The real docker command runs `docker stack config`. A command that is not implemented here fails.
 """
 
 import base64
@@ -25,9 +24,8 @@ def value(arguments: list[str], name: str) -> str:
 
 def config(arguments: list[str]) -> str:
     """Merge the stack's files and return the result."""
-    done = subprocess.run(
-        [os.environ["DOCKER"], "stack", "config", *arguments], capture_output=True, text=True, check=False
-    )
+    command = [os.environ["DOCKER"], "stack", "config", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(done.stderr)
     return done.stdout
@@ -38,19 +36,13 @@ def service(name: str, wanted: dict[str, Any], failing: bool) -> dict[str, Any]:
     deploy = wanted.get("deploy", {})
     replicated = {} if deploy.get("mode") == "global" else {"Replicated": {"Replicas": deploy.get("replicas", 1)}}
     secrets = [each.get("target") or each["source"] for each in wanted.get("secrets", ())]
-    container = {
-        "Image": wanted["image"],
-        "Env": [f"{key}={each}" for key, each in wanted.get("environment", {}).items()],
-        "Secrets": [{"File": {"Name": secret}} for secret in secrets],
-    }
+    environment = [f"{key}={each}" for key, each in wanted.get("environment", {}).items()]
+    files = [{"File": {"Name": secret}} for secret in secrets]
+    container = {"Image": wanted["image"], "Env": environment, "Secrets": files}
+    spec = {"Name": name, "Labels": deploy.get("labels", {}), "Mode": replicated}
     return {
         "ID": name,
-        "Spec": {
-            "Name": name,
-            "Labels": deploy.get("labels", {}),
-            "Mode": replicated,
-            "TaskTemplate": {"ContainerSpec": container},
-        },
+        "Spec": {**spec, "TaskTemplate": {"ContainerSpec": container}},
         "Endpoint": {"Ports": [{"PublishedPort": port["published"]} for port in wanted.get("ports", ())]},
         **({"UpdateStatus": {"StartedAt": "later", "State": "rollback_completed"}} if failing else {}),
     }

@@ -1,43 +1,34 @@
 """Tests of the alert rules: their syntax, when they fire, and their instructions."""
 
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from conftest import ROOT
+from conftest import ROOT, run
 from tests.deploy.prometheus import FOLDER, RULES, configuration, rules
 
-needs_prometheus = pytest.mark.needs("prometheus")
 HERE = Path(__file__).parent
 
 
-def promtool(*arguments: str | Path) -> str:
-    """Run promtool, which must succeed, and return its output."""
-    done = subprocess.run(["promtool", *arguments], capture_output=True, text=True, check=False, timeout=90)
+@pytest.mark.servers
+@pytest.mark.needs("prometheus")
+@pytest.mark.parametrize(
+    "command",
+    [
+        # Only the syntax, because the secret exists only where Docker mounts it.
+        ["check", "config", "--syntax-only", "--lint-fatal", FOLDER / "prometheus.yml"],
+        ["check", "rules", "--lint-fatal", RULES],
+        ["test", "rules", HERE / "alerts.yml"],
+        ["test", "rules", HERE / "error_budget.yml"],
+    ],
+    ids=["configuration", "rules", "alerts", "error budget"],
+)
+def test_promtool_accepts_everything(command: list[str | Path]) -> None:
+    """The configuration and the rules are valid, and the right alerts fire at the right times."""
+    done = run("promtool", *map(str, command))
     assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
-@pytest.mark.servers
-@needs_prometheus
-def test_configuration_and_rules_are_valid() -> None:
-    """promtool accepts the configuration and the rules.
-
-    It checks only the syntax of the configuration, because the secret exists only where Docker mounts it.
-    """
-    promtool("check", "config", "--syntax-only", "--lint-fatal", FOLDER / "prometheus.yml")
-    promtool("check", "rules", "--lint-fatal", RULES)
-
-
-@pytest.mark.servers
-@needs_prometheus
-@pytest.mark.parametrize("file", ["alerts.yml", "error_budget.yml"])
-def test_alerts_fire_when_they_should(file: str) -> None:
-    """The right alerts fire at the right times, and no others."""
-    promtool("test", "rules", HERE / file)
 
 
 def test_every_alert_is_made_to_fire() -> None:
@@ -58,18 +49,11 @@ def test_an_alert_says_what_to_do(alert: dict[str, Any]) -> None:
     assert all(text.endswith((".", "…).")) for text in alert["annotations"].values())
 
 
-def test_memory_is_measured_by_the_limit_of_the_stack() -> None:
-    """The memory alert uses the memory limit of `stack.yml`."""
+def test_replicas_and_their_limit_are_those_of_the_stack() -> None:
+    """Prometheus finds each replica by the DNS name of the tasks, and the memory alert has the limit of the stack."""
     limit = yaml.safe_load((ROOT / "stack.yml").read_text())["services"]["mcp"]["deploy"]["resources"]["limits"]
     assert limit["memory"] == "512M"
     assert rules("alert")["MemoryNearLimit"]["expr"].endswith(f"0.85 * {512 * 1024**2}")
-
-
-def test_replicas_are_found_one_by_one() -> None:
-    """Prometheus finds each replica by the DNS name of the tasks and by the port of the stack.
-
-    The service's own name would lead to the virtual address.
-    """
     job, autoscaler = configuration()["scrape_configs"]
     assert autoscaler["dns_sd_configs"][0]["names"] == ["tasks.autoscale"]
     (found,) = job["dns_sd_configs"]

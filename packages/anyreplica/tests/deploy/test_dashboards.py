@@ -4,7 +4,6 @@ import contextlib
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -12,16 +11,15 @@ import pytest
 import yaml
 
 from conftest import Server, until
-from tests.autoscale.engine import Engine
-from tests.autoscale.process import autoscaling
+from tests.autoscale.engine import Engine, autoscaling
 from tests.deploy.prometheus import FOLDER, Prometheus, rules, scraping, uncompared
 from tests.deploy.traffic import SETTINGS, traffic
-from tests.replicas import KEYS, RedisServer
+from tests.replicas import KEYS, RedisServer, running
 
 pytestmark = pytest.mark.slow
 
 TOKEN = "m" * 40
-NAMES = ["replica-0", "replica-1", "replica-2"]
+NAMES = ["replica-1", "replica-2", "replica-3"]
 
 FILES = sorted((FOLDER / "grafana" / "dashboards").glob("*.json"))
 DASHBOARDS = {path.stem: json.loads(path.read_text()) for path in FILES}
@@ -32,79 +30,74 @@ PANELS = [
 ]
 
 
-@dataclass
-class Fleet:
-    """A Prometheus and the values of Grafana's variables."""
+Variables = dict[str, str]
 
-    prometheus: Prometheus
-    variables: dict[str, str]
 
-    def fill(self, text: str) -> str:
-        """Return a query with values in place of Grafana's variables."""
-        for name, value in self.variables.items():
-            text = text.replace(f"${name}", value)
-        assert "$" not in text, text
-        return text
+def fill(text: str, variables: Variables) -> str:
+    """Return a query with values in place of Grafana's variables."""
+    for name, value in variables.items():
+        text = text.replace(f"${name}", value)
+    assert "$" not in text, text
+    return text
 
 
 @pytest.fixture(scope="module")
-def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """Three replicas and a worker with one Redis, callers of all kinds, and Prometheus."""
+def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
+    """A Prometheus with three replicas and a worker with one Redis, and callers of all kinds."""
     folder = tmp_path_factory.mktemp("fleet")
     with contextlib.ExitStack() as stack:
         redis = stack.enter_context(RedisServer(folder / "redis.log"))
-        shared = {"JOBS_URL": redis.url, "REDIS_URL": redis.url, "MCP_REPLICAS": "3", "REQUEST_STATE_KEYS": KEYS}
-        settings = {**SETTINGS, **shared, "METRICS_TOKEN": TOKEN}
-        replicas = [Server(folder / f"{name}.log", REPLICA_NAME=name, **settings) for name in NAMES]
-        started = [*replicas, Server(folder / "worker.log", "worker", **settings)]
-        for server in started:
-            stack.callback(server.stop)
-        for server in started:
-            server.wait_ready()
+        settings = {**SETTINGS, "JOBS_URL": redis.url, "REDIS_URL": redis.url, "METRICS_TOKEN": TOKEN}
+        replicas = stack.enter_context(running(folder, 3, **settings)).replicas
+        shared = {"MCP_REPLICAS": "3", "REQUEST_STATE_KEYS": KEYS}
+        stack.enter_context(Server(folder / "worker.log", "worker", **settings, **shared))
         engine = stack.enter_context(Engine())
         engine.add("mcp", 1, env={"MCP_PORT": str(replicas[0].port)})
-        log = folder / "autoscaler.log"
-        _, url = stack.enter_context(autoscaling(engine, log, token=TOKEN))
-        with traffic(replicas), scraping(folder, replicas, TOKEN, int(url.rpartition(":")[2])) as prometheus:
-            yield Fleet(prometheus, {"__rate_interval": "5s", "__range": "1m"})
+        _, url = stack.enter_context(autoscaling(engine, folder / "autoscaler.log", token=TOKEN))
+        with traffic(replicas), scraping(folder, replicas, TOKEN, int(url.rpartition(":")[2])) as found:
+            yield found
 
 
 @pytest.fixture
-def chosen(fleet: Fleet) -> Fleet:
-    """The fleet, with one replica selected in the variables of the replica dashboard."""
+def variables(prometheus: Prometheus) -> Variables:
+    """The values of Grafana's variables, with one replica selected in those of the replica dashboard."""
+    chosen = {"__rate_interval": "5s", "__range": "1m"}
     for variable in DASHBOARDS["replica"]["templating"]["list"]:
         found = re.fullmatch(r"label_values\((.+), (\w+)\)", variable["query"])
         assert found is not None
         query, label = found.groups()
-        fleet.variables[variable["name"]] = fleet.prometheus.wait(fleet.fill(query))[0].labels[label]
-    return fleet
+        chosen[variable["name"]] = prometheus.wait(fill(query, chosen))[0].labels[label]
+    return chosen
 
 
+@pytest.mark.servers
 @pytest.mark.needs("prometheus")
 @pytest.mark.needs("redis")
 @pytest.mark.parametrize("panel", PANELS)
-def test_every_query_of_a_panel_has_a_result(chosen: Fleet, panel: dict[str, Any]) -> None:
+def test_every_query_of_a_panel_has_a_result(prometheus: Prometheus, variables: Variables, panel: Any) -> None:
     """Each query of a panel has a result, and the result has the labels that the legend uses."""
     for target in panel["targets"]:
-        expression = chosen.fill(target["expr"]).replace(" or vector(0)", "")
+        expression = fill(target["expr"], variables).replace(" or vector(0)", "")
         legend = set(re.findall(r"{{(\w+)}}", target.get("legendFormat", "")))
-        for series in chosen.prometheus.wait(expression):
+        for series in prometheus.wait(expression):
             assert legend <= series.labels.keys(), expression
 
 
+@pytest.mark.servers
 @pytest.mark.needs("prometheus")
 @pytest.mark.needs("redis")
 @pytest.mark.parametrize("name", [*rules("alert"), *rules("record")])
-def test_every_rule_has_data(fleet: Fleet, name: str) -> None:
+def test_every_rule_has_data(prometheus: Prometheus, name: str) -> None:
     """Each rule has data: an alert's comparison can be evaluated, and a recorded expression has a value."""
     rule = {**rules("alert"), **rules("record")}[name]
     expression = uncompared(rule["expr"]).replace(" or vector(0)", "")
-    assert fleet.prometheus.wait(expression)
+    assert prometheus.wait(expression)
 
 
+@pytest.mark.servers
 @pytest.mark.needs("prometheus")
 @pytest.mark.needs("redis")
-def test_the_metrics_show_all_outcomes(fleet: Fleet) -> None:
+def test_the_metrics_show_all_outcomes(prometheus: Prometheus) -> None:
     """The metrics show all outcomes and reasons that the callers caused, and the alert for many faults fires."""
     outcomes, reasons = ("ok", "tool_error", "rpc_error", "fault", "gone"), ("auth", "overload", "rate", "size")
     for selector in (
@@ -116,14 +109,14 @@ def test_the_metrics_show_all_outcomes(fleet: Fleet) -> None:
         'mcp_requests_total{method="other"}',
         'ALERTS{alertname="ErrorBudgetBurnsFast", alertstate="firing"}',
     ):
-        assert fleet.prometheus.wait(f"{selector} > 0")
+        assert prometheus.wait(f"{selector} > 0")
     (shares,) = [panel for panel in DASHBOARDS["fleet"]["panels"] if panel["title"] == "Share per replica"]
-    found = fleet.prometheus.query(shares["targets"][0]["expr"])
+    found = prometheus.query(shares["targets"][0]["expr"])
     assert {series.labels["replica"] for series in found} == set(NAMES)
 
     def fits() -> bool:
         # Prometheus evaluates one rule after the other, so a query may meet a new and an old figure.
-        found = fleet.prometheus.query(shares["targets"][0]["expr"])
+        found = prometheus.query(shares["targets"][0]["expr"])
         return sum(series.value for series in found) == pytest.approx(1)
 
     until(fits, "the shares of all replicas are 1 together")
@@ -131,10 +124,7 @@ def test_the_metrics_show_all_outcomes(fleet: Fleet) -> None:
 
 @pytest.mark.parametrize("name", DASHBOARDS)
 def test_a_dashboard_fits_together(name: str) -> None:
-    """The parts of a dashboard fit together.
-
-    Ids are unique, panels do not overlap, and all variables and linked dashboards exist.
-    """
+    """Ids are unique, panels do not overlap, and all variables and linked dashboards exist."""
     dashboard = DASHBOARDS[name]
     panels = dashboard["panels"]
     assert dashboard["uid"] == f"mcp-{name}"

@@ -11,19 +11,15 @@ pytestmark = [pytest.mark.servers, pytest.mark.needs("docker")]
 KEYS, JOBS, EDGE = "deploy/keys.yml", "deploy/jobs.yml", "deploy/edge.yml"
 
 
-def test_the_first_deployment_says_where_it_serves(swarm: Swarm) -> None:
-    """The first deployment prints the server's address and the command that connects a client."""
-    told = swarm.deploy()
+def test_a_deployment_says_where_it_serves_and_what_changes(swarm: Swarm) -> None:
+    """The first deployment prints the server's address, and the next one each change with both values."""
+    assert "deploy/none.yml" in swarm.deploy(ok=False, OVERLAYS="deploy/none.yml")
+    told = swarm.deploy(LOG_LEVEL="DEBUG")
     assert "Deploying mcp-swarm:latest as 'mcp-swarm' …" in told
     assert "Created the secret request_state_keys." in told
     assert "'mcp-swarm' serves on http://localhost:8150/mcp" in told
     assert "claude mcp add --transport http mcp-swarm http://localhost:8150/mcp" in told
     assert "Changes" not in told
-
-
-def test_changes_are_printed_before_the_deployment(swarm: Swarm) -> None:
-    """Before the deployment, `make deploy` prints each change with the old and the new value."""
-    swarm.deploy(LOG_LEVEL="DEBUG")
     told = swarm.deploy(IMAGE="mcp-swarm:2")
     assert "  mcp.image: mcp-swarm:latest → mcp-swarm:2\n" in told
     assert "  mcp.environment.LOG_LEVEL: DEBUG → INFO\n" in told
@@ -32,10 +28,7 @@ def test_changes_are_printed_before_the_deployment(swarm: Swarm) -> None:
 
 @pytest.mark.slow
 def test_the_number_of_replicas_is_kept(swarm: Swarm) -> None:
-    """`make deploy` keeps the numbers of replicas and workers unless a variable sets another number.
-
-    A number that `docker service scale` has set is kept, too.
-    """
+    """Numbers of replicas and workers, also from `docker service scale`, are kept unless a variable sets others."""
     swarm.deploy(OVERLAYS=JOBS, REPLICAS="2", WORKERS="3")
     swarm.scale("mcp-swarm_mcp", 5)
     told = swarm.deploy()
@@ -106,44 +99,27 @@ def test_a_protecting_setting_may_be_a_secret(name: str) -> None:
 
 
 @pytest.mark.slow
-def test_secrets_are_made_once(swarm: Swarm) -> None:
-    """`make deploy` makes the secrets of the overlays once, whatever spelling of the path is used."""
+def test_secrets_and_configs_are_made_once(swarm: Swarm) -> None:
+    """`make deploy` makes secrets once, whatever spelling a path has, and the same files keep their number."""
     swarm.deploy(OVERLAYS=EDGE)
     assert swarm.state["secrets"].keys() == {"request_state_keys"}
     told = swarm.deploy(OVERLAYS=f"{EDGE} ./{JOBS} deploy/observability.yml")
-    made = swarm.state["secrets"]
+    made, number = swarm.state["secrets"], swarm.state["deployed"]["OBSERVABILITY_CFG"]
+    assert int(number)
     password = made["jobs_url"].removeprefix("redis://:").removesuffix("@redis:6379/0")
     assert len(bytes.fromhex(password)) == 24
     assert len(bytes.fromhex(made["metrics_token"])) == 32
     assert f"password {made['grafana_password']}. " in told
     again = swarm.deploy()
     assert "password" not in again
-    assert swarm.state["secrets"] == made
-
-
-@pytest.mark.slow
-def test_configs_are_named_by_their_content(swarm: Swarm) -> None:
-    """The same files have the same number in the names of their configs."""
-    swarm.deploy(OVERLAYS="deploy/observability.yml")
-    number = swarm.state["deployed"]["OBSERVABILITY_CFG"]
-    assert int(number)
-    swarm.deploy()
-    assert swarm.state["deployed"]["OBSERVABILITY_CFG"] == number
+    assert (swarm.state["secrets"], swarm.state["deployed"]["OBSERVABILITY_CFG"]) == (made, number)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("service", ["mcp", "worker"])
 def test_make_deploy_fails_after_a_rollback(swarm: Swarm, service: str) -> None:
-    """`make deploy` fails if Swarm rolls back the update of a service.
-
-    The next deployment is compared with the running stack.
-    """
+    """`make deploy` fails if Swarm rolls back an update, and compares the next one with the running stack."""
     swarm.deploy(OVERLAYS=JOBS)
     told = swarm.deploy(ok=False, FAILING=f"mcp-swarm_{service}", LOG_LEVEL="DEBUG")
     assert f"The update of {service} failed, and Swarm rolled it back (rollback_completed)." in told
     assert "No changes" in swarm.deploy()
-
-
-def test_a_wrong_overlay_is_named(swarm: Swarm) -> None:
-    """The error names an overlay that does not exist."""
-    assert "deploy/none.yml" in swarm.deploy(ok=False, OVERLAYS="deploy/none.yml")

@@ -14,17 +14,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import repeat
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 
-from conftest import ROOT, Server, StartServer, environment, free_port, until
-from tests.calls import BOTH, HEADERS, call, modern, request
+from conftest import ROOT, Server, StartServer, environment, free_port, run, until
+from tests.calls import HEADERS, call, modern, request
+from tests.replicas import streaming
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("haproxy")]
-
-STREAMED = {**HEADERS, "Accept": BOTH}
 
 
 class Edge:
@@ -64,12 +62,9 @@ class Edge:
             config = config.replace("/run/secrets/edge_pem", str(certificate))
         file = folder / "haproxy.cfg"
         file.write_text(config)
-        self.process = subprocess.Popen(
-            ["haproxy", "-f", file],
-            stdout=subprocess.DEVNULL,
-            start_new_session=True,
-            env={**os.environ, "REPEAT_TOOLS": repeats},
-        )
+        environ = {**os.environ, "REPEAT_TOOLS": repeats}
+        command: list[str | Path] = ["haproxy", "-f", file]
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True, env=environ)
 
     def wait_ready(self) -> None:
         """Wait until the proxy uses all replicas."""
@@ -96,11 +91,8 @@ class Edge:
 @pytest.fixture
 def edge(start_server: StartServer, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Edge]:
     """A proxy with three replicas behind it."""
-    settings: dict[str, str] = getattr(request, "param", {})
-    replicas = [
-        start_server(ready=False, REPLICA_NAME=f"replica-{number}", DRAIN_SECONDS="3", **settings)
-        for number in range(3)
-    ]
+    settings: dict[str, str] = {"DRAIN_SECONDS": "3", **getattr(request, "param", {})}
+    replicas = [start_server(ready=False, REPLICA_NAME=f"replica-{number}", **settings) for number in range(3)]
     for replica in replicas:
         replica.wait_ready()
     proxy = Edge(tmp_path, replicas)
@@ -111,66 +103,49 @@ def edge(start_server: StartServer, tmp_path: Path, request: pytest.FixtureReque
         proxy.stop()
 
 
-def figures(file: Path) -> dict[str, Any]:
-    """Return the report of the load test."""
-    found: dict[str, Any] = json.loads(file.read_text())
-    return found
-
-
 def test_each_request_goes_to_another_replica(edge: Edge) -> None:
-    """The requests of one connection go to the replicas in turn.
-
-    The proxy forwards a request of the stateless protocol, too.
-    """
+    """The requests of one connection go to the replicas in turn, and those of the stateless protocol pass, too."""
     served = Counter[str]()
     with httpx.Client(base_url=edge.url) as client:
+        echo = request("tools/call", {"name": "echo", "arguments": {"message": "hi"}})
         for _ in range(30):
-            reply = client.post(
-                "/mcp", json=request("tools/call", {"name": "echo", "arguments": {"message": "hi"}}), headers=HEADERS
-            )
+            reply = client.post("/mcp", json=echo, headers=HEADERS)
             assert reply.status_code == 200
             served[reply.headers["X-Served-By"]] += 1
     assert sorted(served.values()) == [10, 10, 10]
     assert modern(edge.url, "tools/list").status_code == 200
 
 
-def test_a_replica_that_drains_costs_no_request(edge: Edge, tmp_path: Path) -> None:
-    """A replica that drains under load costs no request."""
-    file = tmp_path / "run.json"
-    load = edge.load(file, "--rate", "200", "--duration", "8s", "--concurrent", "20", "--expect-replicas", "3")
-    until(lambda: "200 POST /mcp" in edge.replicas[0].output, "the first replica has answered a call")
-    edge.replicas[0].process.terminate()
-    assert edge.replicas[0].process.wait(60) == 0
+@pytest.mark.parametrize(
+    ("number", "seconds", "answered", "lost"), [(signal.SIGTERM, 8, 1, 0), (signal.SIGKILL, 6, 51, 20)]
+)
+def test_a_replica_that_ends_under_load(
+    edge: Edge, tmp_path: Path, number: int, seconds: int, answered: int, lost: int
+) -> None:
+    """A replica that drains costs no request, and a killed one at most those in flight; later ones go elsewhere."""
+    file, replica = tmp_path / "run.json", edge.replicas[0]
+    options = ("--rate", "200", "--concurrent", "20", "--expect-replicas", "3")
+    load = edge.load(file, *options, "--duration", f"{seconds}s")
+    until(lambda: replica.output.count("200 POST /mcp") >= answered, "the first replica has answered calls")
+    replica.process.send_signal(number)
+    assert replica.process.wait(60) == (0 if number == signal.SIGTERM else -number)
     output = load.communicate(timeout=60)[0]
-    run = figures(file)
-    assert (run["requests"], run["failures"]) == (1600, []), output
-
-
-def test_a_replica_that_is_killed_costs_what_was_in_flight(edge: Edge, tmp_path: Path) -> None:
-    """A killed replica costs at most the requests in flight; the proxy sends later ones to other replicas."""
-    file = tmp_path / "run.json"
-    load = edge.load(file, "--rate", "200", "--duration", "6s", "--concurrent", "20", "--expect-replicas", "3")
-    until(lambda: edge.replicas[0].output.count("200 POST /mcp") > 50, "the first replica has answered 50 calls")
-    os.kill(edge.replicas[0].process.pid, signal.SIGKILL)
-    output = load.communicate(timeout=60)[0]
-    run = figures(file)
-    assert run["requests"] == 1200, output
-    assert sum(failure["count"] for failure in run["failures"]) <= 20, output
+    run = json.loads(file.read_text())
+    assert run["requests"] == 200 * seconds, output
+    assert sum(failure["count"] for failure in run["failures"]) <= lost, output
 
 
 @pytest.mark.parametrize("edge", [{"MCP_COMPONENTS": "server,tests.packs.waiting"}], indirect=True)
 def test_events_arrive_while_a_call_goes_on(edge: Edge) -> None:
     """The proxy forwards events while a call runs."""
     params = {"name": "report_and_wait", "arguments": {"key": "k"}, "_meta": {"progressToken": 1}}
-    with (
-        httpx.Client(base_url=edge.url, timeout=60) as client,
-        client.stream("POST", "/mcp", json=request("tools/call", params), headers=STREAMED) as answer,
-    ):
-        lines = answer.iter_lines()
+    asked = {"json": request("tools/call", params), "headers": HEADERS}
+    with streaming(edge.url, asked) as (answer, messages):
+        lines = map(json.dumps, messages)
         assert any("waiting for k" in line for line in lines)
         port = edge.replicas[int(answer.headers["X-Served-By"][-1])].url
         threading.Thread(target=call, args=(port, "release", {"key": "k"})).start()
-        assert any('"text":"k"' in line for line in lines)
+        assert any('"text": "k"' in line for line in lines)
 
 
 @pytest.mark.parametrize("edge", [{"MCP_COMPONENTS": "server,tests.packs.timed"}], indirect=True)
@@ -179,11 +154,8 @@ def test_a_disconnect_cancels_the_call(edge: Edge) -> None:
     asked = request("tools/call", {"name": "take", "arguments": {"seconds": 30}})
     with pytest.raises(httpx.ReadTimeout):
         httpx.post(f"{edge.url}/mcp", json=asked, headers=HEADERS, timeout=0.5)
-    until(
-        lambda: any("499 POST /mcp tools/call take" in each.output for each in edge.replicas),
-        "a replica logs the call with status 499",
-        5,
-    )
+    line = "499 POST /mcp tools/call take"
+    until(lambda: any(line in each.output for each in edge.replicas), "a replica logs the call with status 499", 5)
 
 
 def test_without_replicas_the_proxy_answers_with_503(edge: Edge) -> None:
@@ -193,11 +165,8 @@ def test_without_replicas_the_proxy_answers_with_503(edge: Edge) -> None:
 
     def told() -> bool:
         reply = httpx.post(f"{edge.url}/mcp", json=request("tools/list"), headers=HEADERS, timeout=60)
-        return (
-            reply.status_code == 503
-            and reply.headers.get("Retry-After") == "1"
-            and reply.json()["error"]["message"].startswith("No replica")
-        )
+        said = (reply.status_code, reply.headers.get("Retry-After"))
+        return said == (503, "1") and reply.json()["error"]["message"].startswith("No replica")
 
     until(told, "the proxy answers with 503 as JSON")
 
@@ -224,10 +193,7 @@ def test_the_errors_of_the_proxy_are_json(edge: Edge, sent: bytes, status: int) 
 
 
 def test_every_error_of_the_proxy_is_json() -> None:
-    """The configuration has a JSON reply for each error of HAProxy (its manual, http-error).
-
-    HAProxy would send an HTML page for an error that the configuration leaves out.
-    """
+    """The configuration replaces each HTML page of HAProxy's errors (its manual, http-error) by JSON."""
     shipped = (ROOT / "deploy" / "haproxy.cfg").read_text()
     told = dict(re.findall(r"http-error status (\d+) content-type application/json .*string '(.*)'", shipped))
     assert told.keys() == {"400", "403", "404", "408", "500", "502", "503", "504"}
@@ -241,21 +207,12 @@ def test_the_line_for_ipv6_is_valid(tmp_path: Path) -> None:
     config, count = re.subn(r"# (?=bind :::8000)", "", (ROOT / "deploy" / "haproxy.cfg").read_text())
     assert count == 1
     (tmp_path / "haproxy.cfg").write_text(config)
-    checked = subprocess.run(
-        ["haproxy", "-c", "-f", tmp_path / "haproxy.cfg"],
-        env={**os.environ, "REPEAT_TOOLS": "-"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    checked = run("haproxy", "-c", "-f", str(tmp_path / "haproxy.cfg"), REPEAT_TOOLS="-")
     assert checked.returncode == 0, checked.stderr
 
 
 def test_tls_ends_at_the_edge(start_server: StartServer, tmp_path: Path) -> None:
-    """With the TLS lines enabled, the proxy serves HTTPS with TLS 1.2 or newer and offers HTTP/2.
-
-    A request over plain HTTP is redirected to HTTPS.
-    """
+    """With its TLS lines, the proxy serves TLS 1.2 or newer, offers HTTP/2, and redirects plain HTTP to HTTPS."""
     pem = tmp_path / "edge.pem"
     make = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
     make += ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", "-", "-out", "-"]

@@ -1,10 +1,11 @@
 """The cost of a lost node behind the edge proxy: a replica in its own network suddenly sends nothing more."""
 
+import contextlib
 import signal
-import threading
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,10 @@ WITHIN = 5.0
 """Maximum time until a call on a lost node fails, in seconds."""
 
 
+Ended = tuple[httpx.Response, float]
+"""The reply to a call, and the time of its end by `time.monotonic`."""
+
+
 @dataclass
 class Far:
     """A replica on its own node."""
@@ -31,40 +36,18 @@ class Far:
     server: Server
 
 
-@dataclass
-class Outcome:
-    """The reply to a call, and the time of its end by `time.monotonic`."""
+@contextlib.contextmanager
+def calling(url: str) -> Iterator[Callable[[dict[str, Any]], Future[Ended]]]:
+    """Yield a function that begins a call, on a connection that has already carried another request."""
 
-    reply: httpx.Response | None = None
-    ended: float = 0.0
+    def go(posted: dict[str, Any]) -> Ended:
+        with httpx.Client(base_url=url, timeout=60) as client:
+            client.get("/version")
+            reply = client.post("/mcp", **posted)
+        return reply, time.monotonic()
 
-
-@dataclass
-class Calls:
-    """Calls in threads, each on a connection that has already carried another request."""
-
-    url: str
-    outcomes: list[Outcome] = field(default_factory=list)
-    threads: list[threading.Thread] = field(default_factory=list)
-
-    def begin(self, **posted: Any) -> None:
-        """Begin a call."""
-        outcome = Outcome()
-
-        def go() -> None:
-            with httpx.Client(base_url=self.url, timeout=60) as client:
-                client.get("/version")
-                outcome.reply = client.post("/mcp", **posted)
-            outcome.ended = time.monotonic()
-
-        self.outcomes.append(outcome)
-        self.threads.append(threading.Thread(target=go))
-        self.threads[-1].start()
-
-    def end(self) -> None:
-        """Wait for all calls."""
-        for thread in self.threads:
-            thread.join()
+    with ThreadPoolExecutor(16) as pool:
+        yield lambda posted: pool.submit(go, posted)
 
 
 @pytest.fixture
@@ -110,60 +93,40 @@ def json_call(tool: str, seconds: float) -> dict[str, Any]:
 
 
 def test_calls_on_a_lost_node_fail_soon_or_run_on_another_replica(edge: Edge, far: Far, near: Server) -> None:
-    """A call on a lost node fails within 5 s, unless the proxy may repeat it on another replica.
-
-    The error is a JSON-RPC error. Later calls do not fail.
-    """
-    calls, repeated = Calls(edge.url), Calls(edge.url)
-    for family in ("legacy", "modern"):
-        for _ in range(4):
-            repeated.begin(**sent("take", 8, family))
-    for _ in range(8):
-        calls.begin(**json_call("report_and_take", 8))
-    until(lambda: running(far.server) + running(near) == 16, "all 16 calls run")
-    there = running(far.server)
-    assert 4 <= there <= 12
-    far.node.vanish()
-    lost = time.monotonic()
-    with httpx.Client(base_url=edge.url, timeout=60) as client:
+    """Calls on a lost node fail within 5 s with a JSON-RPC error or are repeated elsewhere; later calls succeed."""
+    with calling(edge.url) as begin, httpx.Client(base_url=edge.url, timeout=60) as client:
+        repeated = [begin(sent("take", 8, family)) for family in ("legacy", "modern") for _ in range(4)]
+        calls = [begin(json_call("report_and_take", 8)) for _ in range(8)]
+        until(lambda: running(far.server) + running(near) == 16, "all 16 calls run")
+        there = running(far.server)
+        assert 4 <= there <= 12
+        far.node.vanish()
+        lost = time.monotonic()
         for _ in range(20):
             began = time.monotonic()
             reply = client.post("/mcp", json=request("tools/list"), headers=HEADERS)
             assert (reply.status_code, reply.headers["X-Served-By"]) == (200, "replica-1")
             assert time.monotonic() - began < WITHIN
-    calls.end()
-    repeated.end()
-    replies = [outcome.reply for outcome in repeated.outcomes]
-    assert [reply and (reply.status_code, reply.headers["X-Served-By"]) for reply in replies] == [
-        (200, "replica-1")
-    ] * 8
-    failed = [outcome for outcome in calls.outcomes if outcome.reply and outcome.reply.status_code != 200]
+    replies = [call.result()[0] for call in repeated]
+    assert [(reply.status_code, reply.headers["X-Served-By"]) for reply in replies] == [(200, "replica-1")] * 8
+    failed = [(reply, ended) for reply, ended in (call.result() for call in calls) if reply.status_code != 200]
     assert 1 <= len(failed) <= there
-    for outcome in failed:
-        assert outcome.reply is not None
-        assert outcome.reply.status_code == 502
-        assert outcome.reply.headers["Retry-After"] == "1"
-        assert outcome.reply.json()["error"]["message"].startswith("The replica was lost")
-        assert outcome.ended - lost < WITHIN
+    for reply, ended in failed:
+        assert reply.status_code == 502
+        assert reply.headers["Retry-After"] == "1"
+        assert reply.json()["error"]["message"].startswith("The replica was lost")
+        assert ended - lost < WITHIN
 
 
 def test_a_long_call_outlives_the_drain_of_its_replica(edge: Edge, near: Server) -> None:
-    """A long call ends normally while its replica drains.
-
-    The replica reports that it is not ready, and then stops listening. The proxy does not treat this as a lost node.
-    """
-    calls = Calls(edge.url)
-    for tool in ("take", "report_and_take"):
-        for family in ("legacy", "modern"):
-            for _ in range(2):
-                calls.begin(**sent(tool, 8, family))
-    until(lambda: running(near) >= 3, "three calls run on the near replica")
-    near.process.send_signal(signal.SIGTERM)
-    calls.end()
-    assert [outcome.reply and outcome.reply.status_code for outcome in calls.outcomes] == [200] * 8
-    assert all(outcome.reply and "took 8 s" in outcome.reply.text for outcome in calls.outcomes)
-    assert {outcome.reply.headers["X-Served-By"] for outcome in calls.outcomes if outcome.reply} == {
-        "replica-0",
-        "replica-1",
-    }
+    """A long call ends normally while its replica drains, which the proxy does not treat as a lost node."""
+    with calling(edge.url) as begin:
+        kinds = [(tool, family) for tool in ("take", "report_and_take") for family in ("legacy", "modern")]
+        calls = [begin(sent(tool, 8, family)) for tool, family in kinds * 2]
+        until(lambda: running(near) >= 3, "three calls run on the near replica")
+        near.process.send_signal(signal.SIGTERM)
+    replies = [call.result()[0] for call in calls]
+    assert [reply.status_code for reply in replies] == [200] * 8
+    assert all("took 8 s" in reply.text for reply in replies)
+    assert {reply.headers["X-Served-By"] for reply in replies} == {"replica-0", "replica-1"}
     assert near.process.wait(60) == 0

@@ -1,4 +1,4 @@
-"""Tests of jobs in a stack: the result of merging `deploy/jobs.yml`, and its Redis as a real process."""
+"""Tests of jobs and API keys in a stack: the results of merging overlays, and the Redis as a real process."""
 
 import json
 import os
@@ -16,7 +16,6 @@ from redis.retry import Retry
 from conftest import ROOT, environment, free_port, run, until
 
 pytestmark = pytest.mark.servers
-
 
 needs_docker = pytest.mark.needs("docker")
 needs_redis = pytest.mark.needs("redis")
@@ -38,10 +37,7 @@ def secrets_of(service: dict[str, Any]) -> set[str]:
 
 @needs_docker
 def test_the_services_share_only_one_secret() -> None:
-    """The services share only the secret `jobs_url`; mcp keeps its other secrets.
-
-    The secret is external, and no service has the variable JOBS_URL, which would override the secret.
-    """
+    """The overlay adds only an external secret to mcp, which the services share and no variable overrides."""
     stack = merged("deploy/jobs.yml")
     services = stack["services"]
     assert {name: secrets_of(service) for name, service in services.items()} == {
@@ -51,22 +47,14 @@ def test_the_services_share_only_one_secret() -> None:
     }
     assert stack["secrets"]["jobs_url"]["external"] is True
     assert not any("JOBS_URL" in service.get("environment", {}) for service in services.values())
-
-
-@needs_docker
-def test_the_overlay_changes_only_a_secret_of_mcp() -> None:
-    """The overlay adds a secret to mcp and changes nothing else there; it fits with the other overlays."""
-    alone, with_jobs = merged()["services"]["mcp"], merged("deploy/jobs.yml")["services"]["mcp"]
+    alone, with_jobs = merged()["services"]["mcp"], services["mcp"]
     assert {name for name in with_jobs if with_jobs[name] != alone.get(name)} == {"secrets"}
     assert merged("deploy/edge.yml", "deploy/jobs.yml")["services"].keys() == {"mcp", "edge", "worker", "redis"}
 
 
 @needs_docker
 def test_workers_are_replicas_of_another_command() -> None:
-    """A worker has the image, name and components of a replica, but another command and no ports.
-
-    There are two workers by default; WORKERS sets another number.
-    """
+    """A worker is a replica with another command, no ports and time to stop; WORKERS sets their number."""
     services = merged("deploy/jobs.yml")["services"]
     mcp, worker = services["mcp"], services["worker"]
     assert worker["command"] == ["python", "-m", "server", "worker"]
@@ -78,6 +66,9 @@ def test_workers_are_replicas_of_another_command() -> None:
         assert worker[same] == mcp[same]
     for same in ("MCP_NAME", "MCP_COMPONENTS", "LOG_FORMAT", "LOG_LEVEL"):
         assert worker["environment"][same] == mcp["environment"][same]
+    settings = worker["environment"]
+    taken = float(settings["DRAIN_SECONDS"]) + float(settings["SHUTDOWN_GRACE_SECONDS"]) + 5
+    assert taken < float(worker["stop_grace_period"].removesuffix("s")), "jobs that were asked to stop have 5 s"
     chosen = merged("deploy/jobs.yml", WORKERS="5", IMAGE="jobs:1", MCP_NAME="sums", MCP_COMPONENTS="server,sums")
     worker = chosen["services"]["worker"]
     assert (worker["deploy"]["replicas"], worker["image"]) == (5, "jobs:1")
@@ -85,24 +76,8 @@ def test_workers_are_replicas_of_another_command() -> None:
 
 
 @needs_docker
-def test_a_worker_has_time_to_stop() -> None:
-    """A worker has enough time to stop before Docker kills it.
-
-    It needs the drain, the grace period, and 5 s for jobs that were asked to stop.
-    """
-    worker = merged("deploy/jobs.yml")["services"]["worker"]
-    settings = worker["environment"]
-    taken = float(settings["DRAIN_SECONDS"]) + float(settings["SHUTDOWN_GRACE_SECONDS"]) + 5
-    assert taken < float(worker["stop_grace_period"].removesuffix("s"))
-
-
-@needs_docker
 def test_the_redis_of_the_stack_is_private_and_keeps_its_data() -> None:
-    """The stack's Redis is private and keeps its data.
-
-    It has no published port, but a volume. An update stops the old task before it starts the new one. Redis may use
-    half of its memory for data.
-    """
+    """The stack's Redis has no port but a volume, stops before its update, and uses half of its memory."""
     stack = merged("deploy/jobs.yml")
     redis = stack["services"]["redis"]
     assert "ports" not in redis
@@ -113,6 +88,19 @@ def test_the_redis_of_the_stack_is_private_and_keeps_its_data() -> None:
     assert redis["deploy"]["endpoint_mode"] == "dnsrr"
     assert int(redis["deploy"]["resources"]["limits"]["memory"]) == 2 * 256 * 1024**2
     assert (redis["user"], redis["read_only"], redis["cap_drop"]) == ("redis", True, ["ALL"])
+
+
+@needs_docker
+def test_the_secret_is_where_the_setting_looks() -> None:
+    """The setting has the secret's path, which stays the same when another secret replaces it."""
+    stack = merged("deploy/keys.yml")
+    service = stack["services"]["mcp"]
+    assert service["environment"]["API_KEYS_FILE"] == "/run/secrets/api_keys"
+    assert service["environment"]["AUTH_ENABLED"] == "true"
+    assert secrets_of(service) == {"request_state_keys", "api_keys"}
+    assert next(each["target"] for each in service["secrets"] if each["source"] == "api_keys") == "api_keys"
+    assert stack["secrets"]["api_keys"] == {"external": True, "name": "api_keys"}
+    assert merged("deploy/keys.yml", API_KEYS_SECRET="api_keys_2")["secrets"]["api_keys"]["name"] == "api_keys_2"
 
 
 class Shipped:
@@ -141,9 +129,8 @@ class Shipped:
     def healthy(self) -> bool:
         """Return the result of the service's own health check."""
         check = self._check.replace("$$", "$").replace("/run/secrets/jobs_url", str(self.secret))
-        check = check.replace("redis-cli", f"redis-cli -p {self.port}").replace(
-            "/proc/1/", f"/proc/{self.process.pid}/"
-        )
+        check = check.replace("redis-cli", f"redis-cli -p {self.port}")
+        check = check.replace("/proc/1/", f"/proc/{self.process.pid}/")
         return subprocess.run(["sh", "-c", check], capture_output=True, check=False).returncode == 0
 
     def wait_ready(self) -> None:
@@ -178,11 +165,8 @@ def start_redis(tmp_path: Path) -> Iterator[StartRedis]:
 
 
 @needs_redis
-def test_redis_has_the_secrets_password(start_redis: StartRedis) -> None:
-    """Redis requires the password of the secret's URL, and no command line shows the password.
-
-    The secret may end with a line break.
-    """
+def test_redis_is_protected_and_keeps_its_data(start_redis: StartRedis) -> None:
+    """Redis requires the secret's password, hides it, keeps its data, and refuses writes when its memory is full."""
     redis = start_redis("redis://:c0ffee@redis:6379/0\n")
     redis.wait_ready()
     assert redis.client("c0ffee").ping()
@@ -192,21 +176,9 @@ def test_redis_has_the_secrets_password(start_redis: StartRedis) -> None:
     arguments = Path(f"/proc/{redis.process.pid}/cmdline").read_bytes()
     assert b"redis-server" in arguments  # the process that gets Docker's signal is Redis, not the shell
     assert b"c0ffee" not in arguments
-
-
-@needs_redis
-def test_redis_keeps_jobs_and_refuses_writes_when_full(start_redis: StartRedis) -> None:
-    """Redis keeps its data after a stop, and refuses writes when its memory is full."""
-    redis = start_redis("redis://:c0ffee@redis:6379/0")
-    redis.wait_ready()
     client = redis.client("c0ffee")
-    wanted = {
-        "appendonly": "yes",
-        "appendfsync": "everysec",
-        "save": "",
-        "maxmemory": str(256 * 1024**2),
-        "maxmemory-policy": "noeviction",
-    }
+    wanted = {"appendonly": "yes", "appendfsync": "everysec", "save": ""}
+    wanted |= {"maxmemory": str(256 * 1024**2), "maxmemory-policy": "noeviction"}
     assert client.config_get(*wanted) == wanted
     client.set("job", "1")
     client.config_set("maxmemory", "1mb")
@@ -240,10 +212,7 @@ def composed(*options: str) -> dict[str, Any]:
 
 @needs_docker
 def test_compose_starts_a_worker_with_the_profile() -> None:
-    """Without the profile there is one replica; with it there are also a worker and a Redis.
-
-    The replica and the worker wait for this Redis.
-    """
+    """The profile adds a worker and a Redis, for which the replica and the worker wait."""
     alone, jobs = composed()["services"], composed("--profile", "jobs")["services"]
     assert alone.keys() == {"mcp"}
     assert jobs.keys() == {"mcp", "worker", "redis"}
@@ -263,26 +232,17 @@ def test_compose_sets_the_queue_of_jobs(tmp_path: Path, redis_is_there: bool, ur
     }.items():
         (tmp_path / program).write_text(f"#!/bin/sh\n{content}\n")
         (tmp_path / program).chmod(0o755)
-    found = subprocess.run(
-        [shell, option, script.replace("$$", "$")],
-        env={**environment(), "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    found = run(shell, option, script.replace("$$", "$"), PATH=f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    assert found.returncode == 0, found.stderr
     assert found.stdout.strip() == url
 
 
 @pytest.mark.needs("redis")
 def test_redis_is_healthy_while_it_waits_for_the_sentinels(tmp_path: Path) -> None:
-    """Redis is healthy while it waits for the Sentinels.
-
-    Otherwise Swarm's DNS would not have its name, and the Sentinels could not find it.
-    """
+    """Redis is healthy while it waits, because Swarm's DNS has only healthy services for the Sentinels to find."""
     sentinels = f"localhost:{free_port()}"
-    waiting = Shipped(
-        tmp_path, f"redis+sentinel://:secret@{sentinels}/jobs", REDIS_SENTINELS=sentinels, REDIS_NAME="redis"
-    )
+    secret = f"redis+sentinel://:secret@{sentinels}/jobs"
+    waiting = Shipped(tmp_path, secret, REDIS_SENTINELS=sentinels, REDIS_NAME="redis")
     try:
         until(waiting.healthy, "Redis is healthy")
         assert Path(f"/proc/{waiting.process.pid}/comm").read_text() == "sh\n"

@@ -33,7 +33,7 @@ def mounted(service: dict[str, Any]) -> set[str]:
 @pytest.mark.servers
 @needs_docker
 def test_the_overlay_adds_only_a_secret_to_replicas() -> None:
-    """The overlay adds only a secret to the replicas: METRICS_TOKEN, which Prometheus sends."""
+    """The overlay adds only METRICS_TOKEN to the replicas, which Prometheus sends, and fits with all others."""
     alone, with_metrics = merged()["services"]["mcp"], merged(OVERLAY)["services"]["mcp"]
     assert {name for name in with_metrics if with_metrics[name] != alone.get(name)} == {"secrets"}
     services = merged(OVERLAY)["services"]
@@ -41,12 +41,6 @@ def test_the_overlay_adds_only_a_secret_to_replicas() -> None:
     assert secrets_of(services["prometheus"]) == {"metrics_token"}
     for job in configuration()["scrape_configs"]:
         assert job["authorization"] == {"credentials_file": "/run/secrets/metrics_token"}
-
-
-@pytest.mark.servers
-@needs_docker
-def test_it_goes_with_the_other_overlays() -> None:
-    """The overlays fit with the other overlays; nothing of them is lost."""
     others = ["deploy/edge.yml", "deploy/jobs.yml", "deploy/keys.yml"]
     services = merged(*others, OVERLAY, TRACES, **COLLECTED)["services"]
     assert services.keys() == {"mcp", "edge", "worker", "redis", "prometheus", "grafana", "collector"}
@@ -55,22 +49,12 @@ def test_it_goes_with_the_other_overlays() -> None:
 
 @pytest.mark.servers
 @needs_docker
-def test_grafana_alone_has_a_port() -> None:
-    """Grafana has a published port, which GRAFANA_PORT sets. Prometheus has none."""
-    services = merged(OVERLAY, GRAFANA_PORT="3001")["services"]
+def test_both_are_bounded_and_stay_with_their_volumes() -> None:
+    """Both have limits, stay with their volumes, stop before an update, and only Grafana has a port."""
+    services = merged(OVERLAY, OBSERVABILITY_NODE="node.hostname==tower", GRAFANA_PORT="3001")["services"]
     assert "ports" not in services["prometheus"]
     (port,) = services["grafana"]["ports"]
     assert (port["target"], port["published"]) == (3000, 3001)
-
-
-@pytest.mark.servers
-@needs_docker
-def test_both_are_bounded_and_stay_with_their_volumes() -> None:
-    """Prometheus and Grafana have limits, and stay on the node that has their volumes.
-
-    An update stops the old task before it starts the new one.
-    """
-    services = merged(OVERLAY, OBSERVABILITY_NODE="node.hostname==tower")["services"]
     for name, folder in (("prometheus", "/prometheus"), ("grafana", "/var/lib/grafana")):
         service = services[name]
         volume, scratch = service["volumes"]
@@ -85,36 +69,24 @@ def test_both_are_bounded_and_stay_with_their_volumes() -> None:
 
 
 @pytest.mark.parametrize("overlay", [OVERLAY, TRACES])
-def test_files_are_there_and_each_content_has_its_name(overlay: str) -> None:
-    """The file of each config exists, and the name of each config ends with the number OBSERVABILITY_CFG.
-
-    Docker cannot change a config. So `make deploy` computes this number from the content of all files.
-    """
+def test_files_are_there_and_contents_and_images_have_their_names(overlay: str) -> None:
+    """Configs have files, and names with the number of their content; images have a fixed, replaceable version."""
     stack = read(overlay)
     for config in stack["configs"].values():
         assert (ROOT / config["file"]).is_file()
         assert config["name"].endswith("-${OBSERVABILITY_CFG:-0}")
     used = {config["source"] for service in stack["services"].values() for config in service.get("configs", [])}
     assert used == stack["configs"].keys()
-
-
-def test_every_file_is_deployed() -> None:
-    """Each file in `deploy/observability/` belongs to one of the two overlays."""
-    configs = [config["file"] for overlay in (OVERLAY, TRACES) for config in read(overlay)["configs"].values()]
-    assert {ROOT / file for file in configs} == {path for path in FOLDER.rglob("*") if path.is_file()}
-
-
-@pytest.mark.parametrize("overlay", [OVERLAY, TRACES])
-def test_images_are_pinned(overlay: str) -> None:
-    """Each image has a fixed version, and a variable can replace it."""
-    images = [service["image"] for service in read(overlay)["services"].values() if "image" in service]
+    images = [service["image"] for service in stack["services"].values() if "image" in service]
     assert images
     for image in images:
         assert re.fullmatch(r"\$\{[A-Z]+_IMAGE:-[a-z-]+/[a-z-]+:v?\d+\.\d+\.\d+\}", image), image
 
 
 def test_files_are_where_programs_look_for_them() -> None:
-    """The paths in the configurations of Prometheus and Grafana are those that the overlay uses."""
+    """Each file belongs to an overlay, at the path that others name, and the collector's parts fit together."""
+    configs = [config["file"] for overlay in (OVERLAY, TRACES) for config in read(overlay)["configs"].values()]
+    assert {ROOT / file for file in configs} == {path for path in FOLDER.rglob("*") if path.is_file()}
     services = read(OVERLAY)["services"]
     prometheus, grafana = mounted(services["prometheus"]), services["grafana"]
     assert {*configuration()["rule_files"], "/etc/prometheus/prometheus.yml"} == prometheus
@@ -126,6 +98,12 @@ def test_files_are_where_programs_look_for_them() -> None:
     assert dashboards == {target for target in mounted(grafana) if target.endswith(".json")}
     assert grafana["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"] in dashboards
     assert grafana["environment"]["GF_SECURITY_ADMIN_PASSWORD__FILE"] == f"/run/secrets/{grafana['secrets'][0]}"
+    config = yaml.safe_load((FOLDER / "collector.yml").read_text())
+    (pipeline,) = config["service"]["pipelines"].values()
+    for part in ("receivers", "processors", "exporters"):
+        assert set(pipeline[part]) == config[part].keys()
+    assert pipeline["processors"][0] == "memory_limiter"
+    assert config["receivers"]["otlp"]["protocols"] == {"http": {"endpoint": "0.0.0.0:4318"}}
 
 
 @pytest.mark.servers
@@ -139,13 +117,3 @@ def test_traces_go_through_the_collector() -> None:
     done = run("docker", "stack", "config", "-c", "stack.yml", "-c", TRACES)
     assert done.returncode != 0
     assert "required variable TRACES_ENDPOINT is missing a value" in done.stderr
-
-
-def test_the_collector_s_parts_fit_together() -> None:
-    """The pipeline uses each part of the collector's configuration, and its first processor limits memory."""
-    config = yaml.safe_load((FOLDER / "collector.yml").read_text())
-    (pipeline,) = config["service"]["pipelines"].values()
-    for part in ("receivers", "processors", "exporters"):
-        assert set(pipeline[part]) == config[part].keys()
-    assert pipeline["processors"][0] == "memory_limiter"
-    assert config["receivers"]["otlp"]["protocols"] == {"http": {"endpoint": "0.0.0.0:4318"}}

@@ -28,64 +28,55 @@ SETTINGS = {
 """Settings with which some of the calls are refused."""
 
 
-class Traffic:
-    """A few rounds of requests per second, each to the next replica, with valid and invalid requests."""
+@contextlib.contextmanager
+def traffic(replicas: list[Server]) -> Iterator[None]:
+    """Send some rounds of requests per second, each to the next replica, until the block ends."""
+    over = threading.Event()
+    thread = threading.Thread(target=_send, args=(cycle(replicas), over))
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
-    def __init__(self, replicas: list[Server]) -> None:
-        self._replicas = cycle(replicas)
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run)
 
-    def start(self) -> None:
-        """Start sending requests."""
-        self._thread.start()
+def _send(replicas: Iterator[Server], over: threading.Event) -> None:
+    headers = {**HEADERS, "Authorization": f"Bearer {TOKEN}"}
+    with ThreadPoolExecutor(6) as pool:
+        while not over.wait(0.2):
+            url, following = next(replicas).url, next(replicas).url
+            # Let a tool ask its client, which answers at the next replica.
+            start(url, Authorization=f"Bearer {TOKEN}").call([url, following], "agreed", lambda _: ADA)
+            with httpx.Client(base_url=url, headers=headers, timeout=10, verify=False) as client:
+                _round(client, pool)
 
-    def stop(self) -> None:
-        """Stop sending requests."""
-        self._over.set()
-        self._thread.join()
 
-    def _run(self) -> None:
-        with ThreadPoolExecutor(6) as pool:
-            while not self._over.wait(0.2):
-                url = next(self._replicas).url
-                self._question(url)
-                headers = {**HEADERS, "Authorization": f"Bearer {TOKEN}"}
-                with httpx.Client(base_url=url, headers=headers, timeout=10, verify=False) as client:
-                    self._round(client, pool)
-
-    def _round(self, client: httpx.Client, pool: ThreadPoolExecutor) -> None:
-        for _ in range(5):
-            _call(client, "echo", message="hi")
-        self._stateless(client)
-        _call(client, "remembered", number=1)
-        _call(client, "unreachable")
-        _call(client, "echo", message="hi", repeat=99)
-        _call(client, "no such tool")
-        _ask(client, "no/such/method")
-        _ask(client, "resources/read", {"uri": "hostile://fails"})
-        client.post("/mcp", json=request("tools/list"), headers={"Authorization": "Bearer wrong"})
-        client.post("/mcp", content=b" " * 5000)
-        # Send more calls than MAX_IN_FLIGHT at the same time, and one whose client hangs up.
-        slow = [pool.submit(_call, client, "take", seconds=0.1) for _ in range(4)]
-        with contextlib.suppress(httpx.ReadTimeout):
-            client.post("/mcp", json=_tool_call("take", seconds=0.5), timeout=0.1)
-        for each in slow:
-            each.result()
-        _submit(client, "text_of", length=3)
-        _submit(client, "tells", why="no")
-        client.delete(f"/jobs/{_submit(client, 'text_of', length=3)}")
-        for _ in range(60):
-            _call(client, "echo", message="in a hurry")
-
-    def _stateless(self, client: httpx.Client) -> None:
-        headers = {"MCP-Protocol-Version": VERSION, "Mcp-Method": "tools/list"}
-        client.post("/mcp", json=request("tools/list", {"_meta": ENVELOPE}), headers=headers)
-
-    def _question(self, url: str) -> None:
-        """Let a tool ask its client, which answers at the next replica."""
-        asked = start(url, Authorization=f"Bearer {TOKEN}")
-        asked.call([url, next(self._replicas).url], "agreed", lambda _: ADA)
+def _round(client: httpx.Client, pool: ThreadPoolExecutor) -> None:
+    """Send valid and invalid requests."""
+    for _ in range(5):
+        _call(client, "echo", message="hi")
+    stateless = {"MCP-Protocol-Version": VERSION, "Mcp-Method": "tools/list"}
+    client.post("/mcp", json=request("tools/list", {"_meta": ENVELOPE}), headers=stateless)
+    _call(client, "remembered", number=1)
+    _call(client, "unreachable")
+    _call(client, "echo", message="hi", repeat=99)
+    _call(client, "no such tool")
+    _ask(client, "no/such/method")
+    _ask(client, "resources/read", {"uri": "hostile://fails"})
+    client.post("/mcp", json=request("tools/list"), headers={"Authorization": "Bearer wrong"})
+    client.post("/mcp", content=b" " * 5000)
+    # Send more calls than MAX_IN_FLIGHT at the same time, and one whose client hangs up.
+    slow = [pool.submit(_call, client, "take", seconds=0.1) for _ in range(4)]
+    with contextlib.suppress(httpx.ReadTimeout):
+        client.post("/mcp", json=_tool_call("take", seconds=0.5), timeout=0.1)
+    for each in slow:
+        each.result()
+    _submit(client, "text_of", length=3)
+    _submit(client, "tells", why="no")
+    client.delete(f"/jobs/{_submit(client, 'text_of', length=3)}")
+    for _ in range(60):
+        _call(client, "echo", message="in a hurry")
 
 
 def _ask(client: httpx.Client, method: str, params: dict[str, Any] | None = None) -> None:
@@ -104,14 +95,3 @@ def _submit(client: httpx.Client, job: str, **params: Any) -> str:
     """Submit a job and return its id, or an invalid id if the replica refused the job."""
     identity: str = client.post("/jobs", json={"job": job, "params": params}).json().get("id", "refused")
     return identity
-
-
-@contextlib.contextmanager
-def traffic(replicas: list[Server]) -> Iterator[None]:
-    """Send requests until the block ends."""
-    made = Traffic(replicas)
-    made.start()
-    try:
-        yield
-    finally:
-        made.stop()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import ROOT, StartServer, environment, until
+from conftest import ROOT, StartServer, run, until
 from tests.calls import call
 from tests.docs.blocks import blocks
 
@@ -53,14 +53,8 @@ def test_the_first_test_passes(pack: Path) -> None:
     """README's test passes with the fixtures of the template's tests."""
     shutil.copy(ROOT / "tests" / "conftest.py", pack)
     (pack / "test_words.py").write_text(source("python", "def test_word_count"))
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "test_words.py", "--rootdir", str(pack)],
-        cwd=pack,
-        env=environment(MCP_COMPONENTS="words", PYTHONPATH=f"{pack}{os.pathsep}{ROOT}"),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = ("env", f"--chdir={pack}", sys.executable, "-m", "pytest", "test_words.py", "--rootdir", str(pack))
+    done = run(*command, MCP_COMPONENTS="words", PYTHONPATH=f"{pack}{os.pathsep}{ROOT}")
     assert done.returncode == 0, done.stdout
     assert "1 passed" in done.stdout
 

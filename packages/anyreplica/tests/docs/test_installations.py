@@ -6,7 +6,6 @@ only what the repository itself depends on, which the locks and `make lint` chec
 
 import functools
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -17,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from conftest import ROOT
+from conftest import ROOT, run
 from tests.docs.installations import installed
 
 TOOLS = {
@@ -74,15 +73,19 @@ def unknown(text: str) -> list[tuple[str, int]]:
 
 @pytest.mark.servers
 def test_no_text_installs_a_name_that_nobody_vouches_for() -> None:
-    """Each distribution that a text installs from an index is a dependency of the repository, or in the short list."""
+    """Each distribution from an index is a dependency of the repository or in the short list, which is all used."""
     found = [f"{path}:{line}: {name}" for path, text in texts().items() for name, line in unknown(text)]
     assert not found, "installed by name, but no pyproject.toml depends on it: " + "; ".join(found)
-
-
-def test_each_tool_of_the_list_is_used() -> None:
-    """A name that no text installs any more leaves the list."""
     used = {name for text in texts().values() for _, name, _ in installed(text)}
     assert used >= TOOLS.keys()
+
+
+ALLOWED = ["pip install ./anyreplica/packages/anyreplica\n", "pip install dist/anyreplica-0.2.0-py3-none-any.whl"]
+ALLOWED += ['pip install "anyreplica @ git+https://git.example.com/anyreplica#subdirectory=packages/anyreplica"']
+ALLOWED += ["pip install --no-deps --require-hashes -r locks/server.lock", "pip install {package} $NAME <name>"]
+ALLOWED += ["pip install granian", "pipx run copier copy anyreplica ../my-server", "npm ci --prefix tests"]
+ALLOWED += ["npm install @modelcontextprotocol/sdk@1.32.2", "a requirement that pip installs: requirement"]
+ALLOWED += ["make add PACKAGE=…"]
 
 
 @pytest.mark.parametrize(
@@ -104,52 +107,23 @@ def test_each_tool_of_the_list_is_used() -> None:
         ("Enter a requirement, such as anyreplica==0.2.0.", ["anyreplica"]),
         ("anyreplica[traces]>=0.2", ["anyreplica"]),
         ("RUN pip3 install evil # a comment with words", ["evil"]),
+        *((text, []) for text in ALLOWED),
     ],
 )
 def test_an_installation_by_an_unknown_name_is_found(text: str, names: list[str]) -> None:
-    """The scan finds the command in a script, a sentence, a message and a Dockerfile."""
+    """The scan finds unknown names in all texts, but no path, URL, lock, variable or dependency of the repository."""
     assert [name for name, _ in unknown(text)] == names
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "pip install ./anyreplica/packages/anyreplica\n",
-        'pip install "anyreplica @ git+https://git.example.com/anyreplica#subdirectory=packages/anyreplica"',
-        "pip install dist/anyreplica-0.2.0-py3-none-any.whl",
-        "pip install --no-deps --require-hashes -r locks/server.lock",
-        "pip install {package} $NAME <name>",
-        "pip install granian",
-        "pipx run copier copy anyreplica ../my-server",
-        "npm ci --prefix tests",
-        "npm install @modelcontextprotocol/sdk@1.32.2",
-        "a requirement that pip installs: requirement",
-        "make add PACKAGE=…",
-    ],
-)
-def test_other_installations_are_allowed(text: str) -> None:
-    """A path, a URL, a lock, a variable and a dependency of the repository are fine."""
-    assert unknown(text) == []
 
 
 @pytest.mark.servers
 def test_an_installation_from_a_clone(tmp_path: Path) -> None:
     """The package of a clone installs, and its command runs. The dependencies are those of this environment."""
-    shutil.copytree(
-        ROOT / "packages" / "anyreplica",
-        tmp_path / "clone",
-        ignore=lambda _, names: [name for name in names if name in ("tests", "node_modules") or name.startswith(".")],
-    )
+    left_out = shutil.ignore_patterns("tests", "node_modules", ".*")
+    shutil.copytree(ROOT / "packages" / "anyreplica", tmp_path / "clone", ignore=left_out)
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     local = ["--no-deps", "--no-build-isolation", "--target", str(tmp_path / "site"), str(tmp_path / "clone")]
     subprocess.run([*pip, *local], check=True, timeout=100)
-    done = subprocess.run(
-        [tmp_path / "site" / "bin" / "anyreplica", "--version"],
-        env={**os.environ, "PYTHONPATH": str(tmp_path / "site")},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
+    done = run(str(tmp_path / "site" / "bin" / "anyreplica"), "--version", PYTHONPATH=str(tmp_path / "site"))
+    assert done.returncode == 0, done.stderr
     with (ROOT / "packages" / "anyreplica" / "pyproject.toml").open("rb") as file:
         assert done.stdout.strip() == tomllib.load(file)["project"]["version"]

@@ -26,33 +26,18 @@ LONG = "aé€😀\n" * 20_000
 def top(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the folder `root`, links out of `root`, and files outside that must not be read."""
     top = tmp_path_factory.mktemp("top")
-    for name, content in {
-        "root/a.txt": "alpha\nBeta\n",
-        "root/long.txt": LONG,
-        "root/docs/deep/b ü%2e.txt": "beta",
-        "root/docs/..name": "gamma",
-        "root/back\\slash": "delta",
-        "root/.hidden": "BETA",
-        "outside/secret.txt": SECRET,
-        "outside/a.txt": SECRET,
-        "root-secret/a.txt": SECRET,
-        "secret.txt": SECRET,
-    }.items():
+    files = {"root/a.txt": "alpha\nBeta\n", "root/long.txt": LONG, "root/docs/deep/b ü%2e.txt": "beta"}
+    files |= {"root/docs/..name": "gamma", "root/back\\slash": "delta", "root/.hidden": "BETA"}
+    files |= dict.fromkeys(("outside/secret.txt", "outside/a.txt", "root-secret/a.txt", "secret.txt"), SECRET)
+    for name, content in files.items():
         (top / name).parent.mkdir(parents=True, exist_ok=True)
         (top / name).write_text(content)
     (top / "root/binary").write_bytes(b"\x00\xff")
     (top / os.fsdecode(b"root/docs/not-utf-8-\xff")).write_text("epsilon")
     os.mkfifo(top / "root/fifo")
-    for name, target in {
-        "file": "../secret.txt",
-        "folder": "../outside",
-        "absolute": str(top / "outside"),
-        "up": "..",
-        "inside": "docs",
-        "docs/link": "../../outside",
-        "disk": "/proc/self/root",
-        "loop": "loop",
-    }.items():
+    links = {"file": "../secret.txt", "folder": "../outside", "absolute": str(top / "outside"), "up": ".."}
+    links |= {"inside": "docs", "docs/link": "../../outside", "disk": "/proc/self/root", "loop": "loop"}
+    for name, target in links.items():
         (top / "root" / name).symlink_to(target)
     return top
 

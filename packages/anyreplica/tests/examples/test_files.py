@@ -13,37 +13,23 @@ from tests.starts import start
 pytestmark = pytest.mark.slow
 
 
-def test_folders_are_listed_without_links(files: ModuleType) -> None:
-    """The list of a folder leaves out links, special files, and names that JSON cannot contain."""
+def test_folders_are_listed_without_links(files: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A list leaves out links, special files, and names that JSON cannot contain, and says if it was cut."""
     everything = [".hidden", "a.txt", "back\\slash", "binary", "docs/", "long.txt"]
     for folder in (".", "", ".//"):
         assert files.list_directory(folder).model_dump() == {"found": everything, "complete": True}
     assert files.list_directory("./docs//").found == ["docs/..name", "docs/deep/"]
-
-
-def test_a_large_folder_is_listed_in_part(files: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The list of a large folder is cut, and says that it is incomplete."""
     monkeypatch.setattr(files, "_MOST_FOUND", 2)
     assert files.list_directory().model_dump() == {"found": [".hidden", "a.txt"], "complete": False}
 
 
 def test_files_are_read(files: ModuleType) -> None:
-    """A file is read whatever its name is; a name that looks encoded is not decoded."""
-    for path, content in {
-        "a.txt": "alpha\nBeta\n",
-        "./docs//deep/b ü%2e.txt": "beta",
-        "docs/..name": "gamma",
-        "back\\slash": "delta",
-    }.items():
-        assert files.read_config(path).model_dump() == {
-            "text": content,
-            "size": len(content.encode()),
-            "next_offset": None,
-        }
-
-
-def test_a_large_file_is_read_in_parts(files: ModuleType) -> None:
-    """A large file is read in parts without splitting or losing a character."""
+    """A file is read whatever its name is, and a large one in parts that split and lose no character."""
+    names = {"a.txt": "alpha\nBeta\n", "./docs//deep/b ü%2e.txt": "beta", "docs/..name": "gamma"}
+    names["back\\slash"] = "delta"
+    for path, content in names.items():
+        expected = {"text": content, "size": len(content.encode()), "next_offset": None}
+        assert files.read_config(path).model_dump() == expected
     parts = [files.read_config("long.txt")]
     while parts[-1].next_offset is not None:
         parts.append(files.read_config("long.txt", parts[-1].next_offset))
@@ -53,10 +39,7 @@ def test_a_large_file_is_read_in_parts(files: ModuleType) -> None:
 
 
 def test_words_are_found_in_any_case(files: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A search finds words in any case, in all files of a folder except those behind links.
-
-    A search that reaches a limit says that it is incomplete.
-    """
+    """A search finds words in any case except behind links, and says if a limit made it incomplete."""
     found = files.search_logs("bEtA")
     assert sorted(found.found) == [".hidden:1: BETA", "a.txt:2: Beta", "docs/deep/b ü%2e.txt:1: beta"]
     assert found.complete

@@ -23,33 +23,23 @@ def refusal(function: Callable[..., Any], *arguments: Any) -> str:
     return str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("path", "why"),
-    [
-        ("nothing", "the file or folder does not exist"),
-        ("docs/deep/nothing", "the file or folder does not exist"),
-        ("A.TXT", "the file or folder does not exist"),
-        ("docs%2fdeep", "the file or folder does not exist"),
-        ("%2e%2e/secret.txt", "the file or folder does not exist"),
-        ("..\\secret.txt", "the file or folder does not exist"),
-        ("a.txt\0", "the file or folder does not exist"),
-        ("\udcff", "the file or folder does not exist"),
-        ("a.txt/b", "the folder does not exist"),
-        ("folder/secret.txt", "it is a symbolic link"),
-        ("inside/deep", "it is a symbolic link"),
-        ("file", "symbolic links are not allowed"),
-        ("loop", "symbolic links are not allowed"),
-        ("docs", "this is not a regular file"),
-        ("fifo", "this is not a regular file"),
-        (".", "this is not a regular file"),
-        ("binary", "not text in UTF-8"),
-        ("x" * 256, "a name that is too long"),
-        ("a/" * 2049, "the limit is 4096 characters"),
-        ("../secret.txt", "without '..'"),
-        ("docs/../a.txt", "without '..'"),
-        ("/etc/passwd", "without a leading '/'"),
-    ],
-)
+MISSING = ["nothing", "docs/deep/nothing", "A.TXT", "docs%2fdeep", "%2e%2e/secret.txt", "..\\secret.txt", "a.txt\0"]
+MISSING += ["\udcff"]
+REFUSED = {
+    "the file or folder does not exist": MISSING,
+    "the folder does not exist": ["a.txt/b"],
+    "it is a symbolic link": ["folder/secret.txt", "inside/deep"],
+    "symbolic links are not allowed": ["file", "loop"],
+    "this is not a regular file": ["docs", "fifo", "."],
+    "not text in UTF-8": ["binary"],
+    "a name that is too long": ["x" * 256],
+    "the limit is 4096 characters": ["a/" * 2049],
+    "without '..'": ["../secret.txt", "docs/../a.txt"],
+    "without a leading '/'": ["/etc/passwd"],
+}
+
+
+@pytest.mark.parametrize(("path", "why"), [(path, why) for why, paths in REFUSED.items() for path in paths])
 def test_the_error_quotes_only_the_path_of_the_request(files: ModuleType, top: Path, path: str, why: str) -> None:
     """The error states the reason, but does not show where the folder is on this machine."""
     said = refusal(files.read_config, path)
@@ -100,20 +90,14 @@ def test_no_path_leads_out(files: ModuleType, top: Path, names: list[str], separ
 
 @pytest.mark.parametrize("kind", ["folder", "file"])
 def test_a_link_that_appears_during_a_read(files: ModuleType, top: Path, kind: str) -> None:
-    """While a link repeatedly replaces a folder or file, a read returns the real content or an error.
-
-    A read never returns the content of the link's target.
-    """
+    """While a link keeps replacing a folder or file, a read returns the real content or an error."""
     swapped, real, link = (top / "root" / f"{kind}-{name}" for name in ("swapped", "real", "link"))
+    path, content, target = swapped.name, real, "../secret.txt"
     if kind == "folder":
         real.mkdir()
-        (real / "a.txt").write_text("fine")
-        link.symlink_to("../outside")
-        path = f"{swapped.name}/a.txt"
-    else:
-        real.write_text("fine")
-        link.symlink_to("../secret.txt")
-        path = swapped.name
+        path, content, target = f"{swapped.name}/a.txt", real / "a.txt", "../outside"
+    content.write_text("fine")
+    link.symlink_to(target)
     stop = threading.Event()
 
     def swap() -> None:

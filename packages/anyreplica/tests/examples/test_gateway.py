@@ -39,6 +39,7 @@ def test_a_call_stays_beneath_the_url_of_its_api(gateway: Gateway) -> None:
 
 
 BOMB = gzip.compress(bytes(50_000_000))
+NO_JSON: list[str | bytes] = ["<html>internal", "NaN", '"\\ud800"', b'"\xff"', "[" * 100_000]
 CHUNK = b"10000\r\n" + b" " * 65536 + b"\r\n"
 
 
@@ -47,13 +48,9 @@ CHUNK = b"10000\r\n" + b" " * 65536 + b"\r\n"
     [
         (response('{"why": "internal"}', "X-Server: internal", status="404 internal"), b"", "answered 404 Not Found"),
         (response("internal", status="500 internal"), b"", "answered 500 Internal Server Error"),
-        (response("", status="299 internal"), b"", "is not JSON"),
         (response("", status="799 internal"), b"", "answered 799"),
-        (response("<html>internal"), b"", "is not JSON"),
-        (response("NaN"), b"", "is not JSON"),
-        (response('"\\ud800"'), b"", "is not JSON"),
-        (response(b'"\xff"'), b"", "is not JSON"),
-        (response("[" * 100_000), b"", "is not JSON"),
+        (response("", status="299 internal"), b"", "is not JSON"),
+        *((response(body), b"", "is not JSON") for body in NO_JSON),
         (response(gzip.compress(b"{}"), "Content-Encoding: gzip"), b"", "a compressed response"),
         (response(BOMB, "Content-Encoding: gzip"), b"", "a compressed response"),
         (response(" " * 1_048_577), b"", "larger than 1048576 bytes"),
@@ -86,23 +83,17 @@ def test_an_api_that_takes_too_long(gateway: Gateway) -> None:
         return await asyncio.gather(*calls, return_exceptions=True)
 
     gateway.upstream.answer = response("", length=9999)
-    assert {str(error).split(" ", 1)[1] for error in gateway.runner.run(crowd())} <= {
-        "did not answer within 0.3 s",
-        "is busy: the call waited for other calls until its time limit",
-        "sent no complete response: the connection failed",
-    }
+    late, failed = "did not answer within 0.3 s", "sent no complete response: the connection failed"
+    busy = "is busy: the call waited for other calls until its time limit"
+    assert {str(error).split(" ", 1)[1] for error in gateway.runner.run(crowd())} <= {late, busy, failed}
     clients.configure(before)
     assert gateway.get("a") == 1
 
 
-def test_a_path_that_is_too_long(gateway: Gateway) -> None:
-    """A path or query that is too long for a URL is refused."""
+def test_calls_that_are_not_sent(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A path or query that is too long for a URL is refused, and the error names an API that can't be reached."""
     assert "too long" in gateway.refusal("a" * 70_000)
     assert "too long" in gateway.refusal("a", {"b": "c" * 70_000})
-
-
-def test_an_api_that_is_not_there(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error names the host of an API that cannot be reached."""
     nowhere = f"127.0.0.1:{free_port()}"
     monkeypatch.setattr(gateway.upstream, "host", nowhere)
     monkeypatch.setitem(gateway.module._APIS.known, gateway.base, Api(gateway.base, ""))
@@ -110,19 +101,11 @@ def test_an_api_that_is_not_there(gateway: Gateway, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_replica_serves_the_pack(gateway: Gateway, start_server: StartServer, tmp_path: Path) -> None:
-    """A replica returns the API's data as structured results, and refuses other URLs and invalid arguments.
-
-    The log contains neither the token from the secret file nor the callers' arguments.
-    """
+    """A replica returns structured data, refuses other URLs, and logs neither the token nor arguments."""
     base = f"http://{gateway.upstream.host}"
     (tmp_path / "gateway_tokens").write_text(f"\n{base} {TOKEN}\n")
-    server = start_server(
-        MCP_COMPONENTS="server,examples.gateway",
-        GATEWAY_APIS=base,
-        GATEWAY_TOKENS="",
-        SECRETS_DIR=str(tmp_path),
-        LOG_LEVEL="DEBUG",
-    )
+    settings = {"GATEWAY_APIS": base, "GATEWAY_TOKENS": "", "SECRETS_DIR": str(tmp_path), "LOG_LEVEL": "DEBUG"}
+    server = start_server(MCP_COMPONENTS="server,examples.gateway", **settings)
 
     def ask(tool: str = "call_external_api", **arguments: Any) -> Any:
         return gateway.runner.run(asyncio.to_thread(call, server.url, tool, arguments))

@@ -5,7 +5,7 @@ import datetime
 import ipaddress
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,24 +34,18 @@ NOT_PUBLIC += ["fd00:ec2::254", "fec0::1", "ff02::1", "2001:db8::1", "::ffff:127
 NOT_PUBLIC += ["64:ff9b::7f00:1", "64:ff9b:1::7f00:1", "2002:7f00:1::", "2001:0:7f00:1::"]
 
 
-@pytest.mark.parametrize("address", NOT_PUBLIC)
-def test_addresses_that_are_not_public(address: str) -> None:
-    """Addresses of this machine, of private networks and of cloud metadata are not public, in any IPv6 spelling."""
-    assert not may_lead_to(ipaddress.ip_address(address), ())
+PUBLIC = ["1.1.1.1", "93.184.216.34", "2606:4700::1111", "2a00:1450::1", "::ffff:1.1.1.1"]
 
 
-@pytest.mark.parametrize("address", ["1.1.1.1", "93.184.216.34", "2606:4700::1111", "2a00:1450::1", "::ffff:1.1.1.1"])
-def test_public_addresses(address: str) -> None:
-    """Addresses of the public internet are allowed."""
-    assert may_lead_to(ipaddress.ip_address(address), ())
+@pytest.mark.parametrize("address", [*PUBLIC, *NOT_PUBLIC])
+def test_only_public_addresses_are_allowed(address: str) -> None:
+    """Public addresses are allowed; those of this machine, private networks and cloud metadata are not."""
+    assert may_lead_to(ipaddress.ip_address(address), ()) is (address in PUBLIC)
 
 
 @given(st.ip_addresses(v=4))
 def test_an_ipv4_address_within_ipv6_is_checked(address: ipaddress.IPv4Address) -> None:
-    """An IPv4-mapped IPv6 address is allowed only if its IPv4 address is public.
-
-    NAT64, 6to4 and IPv4-compatible IPv6 addresses are never allowed.
-    """
+    """An IPv4-mapped address is allowed if its IPv4 address is public; NAT64, 6to4 and compatible ones never are."""
     assert may_lead_to(ipaddress.ip_address(f"::ffff:{address}"), ()) is is_public(address)
     for wrapped in (0x64FF9B << 96 | int(address), 0x2002 << 112 | int(address) << 80, int(address)):
         assert not may_lead_to(ipaddress.IPv6Address(wrapped), ())
@@ -95,6 +89,16 @@ def names(monkeypatch: pytest.MonkeyPatch) -> Names:
     return lead
 
 
+@pytest.fixture
+async def upstream() -> AsyncIterator[Upstream]:
+    """A server on a free port. All its connections are closed in the end."""
+    upstream = Upstream()
+    server = await upstream.start()
+    yield upstream
+    server.close()
+    await asyncio.wait_for(server.wait_closed(), 5)
+
+
 async def _asking(transport: Callable[[], CheckedTransport], *urls: str) -> list[Any]:
     downstream = Downstream(Hosts(DownstreamSettings.model_validate({"downstream_retries": 0})), transport)
     found: list[Any] = []
@@ -107,49 +111,29 @@ async def _asking(transport: Callable[[], CheckedTransport], *urls: str) -> list
     return found
 
 
-def test_a_name_that_changes_its_address_after_the_check(names: Names) -> None:
-    """The connection uses the address that was checked, even if the name's address changes.
-
-    An answer that contains a forbidden address is refused.
-    """
-
-    async def go() -> None:
-        upstream = Upstream()
-        server = await upstream.start()
-        port = upstream.host.rpartition(":")[2]
-        names("api.test", ["127.0.0.1"], ["127.0.0.2", "127.0.0.1"], ["169.254.169.254"], ["127.0.0.1", "10.0.0.1"])
-        first, second, *others = await _asking(lambda: CheckedTransport(LOOPBACK), *[f"http://api.test:{port}/"] * 4)
-        assert first == 1
-        assert second == 2
-        for error in others:
-            assert str(error) == "api.test resolves to an address that is not public (GATEWAY_PRIVATE_NETWORKS)."
-        assert len(upstream.asked) == 2
-        assert all(f"\r\nHost: api.test:{port}\r\n" in head for head in upstream.asked)
-        server.close()
-
-    asyncio.run(go())
+@pytest.mark.anyio
+async def test_a_name_that_changes_its_address_after_the_check(upstream: Upstream, names: Names) -> None:
+    """The address that was checked is used, and an answer with any forbidden address is refused."""
+    names("api.test", ["127.0.0.1"], ["127.0.0.2", "127.0.0.1"], ["169.254.169.254"], ["127.0.0.1", "10.0.0.1"])
+    url = f"http://api.test:{upstream.port}/"
+    first, second, *others = await _asking(lambda: CheckedTransport(LOOPBACK), *[url] * 4)
+    assert (first, second) == (1, 2)
+    for error in others:
+        assert str(error) == "api.test resolves to an address that is not public (GATEWAY_PRIVATE_NETWORKS)."
+    assert len(upstream.asked) == 2
+    assert all(f"\r\nHost: api.test:{upstream.port}\r\n" in head for head in upstream.asked)
 
 
-def test_names_lead_nowhere_private_unless_allowed(names: Names) -> None:
-    """A name that leads to a private address is refused without a connection.
-
-    A name that does not exist gets its own error.
-    """
-
-    async def go() -> None:
-        upstream = Upstream()
-        server = await upstream.start()
-        port = upstream.host.rpartition(":")[2]
-        names("api.test", ["127.0.0.1"])
-        urls = f"http://api.test:{port}/", f"http://nobody.test:{port}/", f"http://localhost:{port}/"
-        private, nobody, local = await _asking(lambda: CheckedTransport(()), *urls)
-        assert "is not public" in str(private)
-        assert isinstance(nobody, Unreachable)
-        assert "is not public" in str(local)
-        assert upstream.asked == []
-        server.close()
-
-    asyncio.run(go())
+@pytest.mark.anyio
+async def test_names_lead_nowhere_private_unless_allowed(upstream: Upstream, names: Names) -> None:
+    """A name with a private address is refused without a connection; an unknown name has its own error."""
+    names("api.test", ["127.0.0.1"])
+    urls = (f"http://{name}:{upstream.port}/" for name in ("api.test", "nobody.test", "localhost"))
+    private, nobody, local = await _asking(lambda: CheckedTransport(()), *urls)
+    assert "is not public" in str(private)
+    assert isinstance(nobody, Unreachable)
+    assert "is not public" in str(local)
+    assert upstream.asked == []
 
 
 def _certificate(name: str, folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
@@ -173,45 +157,29 @@ def _certificate(name: str, folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContex
     return server, ssl.create_default_context(cadata=pem.decode())
 
 
-def test_the_certificate_must_match_the_name(names: Names, tmp_path: Path) -> None:
-    """The certificate must be valid for the name, although the connection is to an address.
-
-    Two names with the same address do not share a connection.
-    """
-
-    async def go() -> None:
-        trusted, verify = _certificate("api.test", tmp_path)
-        upstream = Upstream()
-        server = await upstream.start(trusted)
-        port = upstream.host.rpartition(":")[2]
-        names("api.test", ["127.0.0.1"])
-        names("other.test", ["127.0.0.1"])
-        urls = f"https://api.test:{port}/", f"https://other.test:{port}/", f"https://api.test:{port}/"
-        found = await _asking(lambda: CheckedTransport(LOOPBACK, verify), *urls)
-        assert (found[0], found[2]) == (1, 2)
-        assert isinstance(found[1], Unreachable)
-        server.close()
-
-    asyncio.run(go())
+@pytest.mark.anyio
+async def test_the_certificate_must_match_the_name(names: Names, tmp_path: Path) -> None:
+    """The certificate must be valid for the name, and names with the same address share no connection."""
+    trusted, verify = _certificate("api.test", tmp_path)
+    upstream = Upstream()
+    server = await upstream.start(trusted)
+    names("api.test", ["127.0.0.1"])
+    names("other.test", ["127.0.0.1"])
+    urls = (f"https://{name}:{upstream.port}/" for name in ("api.test", "other.test", "api.test"))
+    first, other, second = await _asking(lambda: CheckedTransport(LOOPBACK, verify), *urls)
+    assert (first, second) == (1, 2)
+    assert isinstance(other, Unreachable)
+    server.close()
 
 
-def test_connections_are_kept(names: Names) -> None:
+@pytest.mark.anyio
+async def test_connections_are_kept(upstream: Upstream, names: Names) -> None:
     """A connection is used again for the same name, and closed at the end."""
-
-    async def go() -> None:
-        upstream = Upstream()
-        server = await upstream.start()
-        port = upstream.host.rpartition(":")[2]
-        names("api.test", ["127.0.0.1"])
-        transport = CheckedTransport(LOOPBACK)
-        async with httpx2.AsyncClient(transport=transport) as client:
-            ports = set()
-            for _ in range(3):
-                async with client.stream("GET", f"http://api.test:{port}/") as response:
-                    ports.add(response.extensions["network_stream"].get_extra_info("client_addr"))
-                    await response.aread()
-        assert len(ports) == 1
-        server.close()
-        await asyncio.wait_for(server.wait_closed(), 5)
-
-    asyncio.run(go())
+    names("api.test", ["127.0.0.1"])
+    ports = set()
+    async with httpx2.AsyncClient(transport=CheckedTransport(LOOPBACK)) as client:
+        for _ in range(3):
+            async with client.stream("GET", f"http://api.test:{upstream.port}/") as response:
+                ports.add(response.extensions["network_stream"].get_extra_info("client_addr"))
+                await response.aread()
+    assert len(ports) == 1

@@ -30,7 +30,7 @@ def ask(server: Server, token: str, tool: str, url: str) -> str:
 
 
 def test_the_api_sees_the_user(exchanging: tuple[Server, Exchanging]) -> None:
-    """Each user reads what the API shows to this user. A caller with a key reads nothing."""
+    """Each user reads what the API shows to this user, but no token; a caller with a key reads nothing."""
     server, found = exchanging
     for user in ("ada", "bob", "ada"):
         for tool in ("call_external_api_as_user", "call_external_api"):
@@ -39,20 +39,8 @@ def test_the_api_sees_the_user(exchanging: tuple[Server, Exchanging]) -> None:
     assert "has no token that can be exchanged" in ask(server, KEY, "call_external_api_as_user", found.api.url)
     assert "url must begin with one of" in ask(server, own("ada"), "call_external_api_as_user", "http://127.0.0.1:1/")
     assert len(found.api.seen) == before
-
-
-def test_a_reply_with_the_token(exchanging: tuple[Server, Exchanging]) -> None:
-    """If the API returns the token, the caller does not get it."""
-    server, found = exchanging
-
-    def echo() -> Reply:
-        return Reply(200, json.dumps({"headers": {"authorization": found.api.authorizations[-1]}}).encode())
-
-    found.api.instead = echo
-    try:
-        assert "a secret of this server" in ask(server, own("ada"), "call_external_api_as_user", found.api.url)
-    finally:
-        found.api.instead = None
+    found.api.instead = lambda: Reply(200, json.dumps({"authorization": found.api.authorizations[-1]}).encode())
+    assert "a secret of this server" in ask(server, own("ada"), "call_external_api_as_user", found.api.url)
 
 
 def test_an_api_without_exchange(gateway: Gateway) -> None:

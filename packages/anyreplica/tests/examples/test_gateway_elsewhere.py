@@ -24,14 +24,8 @@ def test_an_invalid_path_is_refused(gateway: Gateway, path: str) -> None:
 
 
 NO_APIS = ["", "/v1", "v1/a", "http://", "BASE@ELSEWHERE/", "BASE.ELSEWHERE/", "BASE:80@ELSEWHERE/", "BASEx/a"]
-NO_APIS += ["BASE?a"]
-NO_APIS += [
-    "http://ELSEWHERE/",
-    "http://ELSEWHERE#BASE/",
-    "http://ELSEWHERE\\\\@HOST/v1/",
-    "http:/HOST/v1/",
-    "//HOST/v1/",
-]
+NO_APIS += ["BASE?a", "http://ELSEWHERE/", "http://ELSEWHERE#BASE/", "http://ELSEWHERE\\\\@HOST/v1/", "http:/HOST/v1/"]
+NO_APIS += ["//HOST/v1/"]
 NO_APIS += ["http://HOST/", "http://HOST/v1\\a", "http://HOST//v1/", "http://HOST/./v1/", "HTTP://HOST/v1/", " BASE/"]
 NO_APIS += ["http://HOST\t/v1/", "file:///etc/passwd", "http://127.0.0.1/v1/", "http://me@HOST/v1/"]
 
@@ -60,10 +54,7 @@ VALUES = st.text(max_size=5) | st.integers() | st.sampled_from(PARTS)
 @example(path="http:/ELSEWHERE/", query={"..": "/../"})
 @example(path=":80@ELSEWHERE", query={})
 def test_no_path_leads_elsewhere(gateway: Gateway, path: str, query: dict[str, Any]) -> None:
-    """A path is refused, or it leads to exactly one request beneath the API's URL.
-
-    This holds however often a server decodes the path.
-    """
+    """A path is refused or leads to one request beneath the API's URL, however often a server decodes it."""
     path = path.replace("ELSEWHERE", gateway.elsewhere.host)
     try:
         gateway.get(path, query)

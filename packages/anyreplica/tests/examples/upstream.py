@@ -32,6 +32,11 @@ class Upstream:
         self.asked: list[str] = []
         self.answer, self.endless = b"", b""
 
+    @property
+    def port(self) -> str:
+        """The port of the server."""
+        return self.host.rpartition(":")[2]
+
     async def start(self, tls: ssl.SSLContext | None = None) -> asyncio.Server:
         """Listen on a free port; the caller closes the returned server."""
         server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=tls)

@@ -1,4 +1,4 @@
-"""Tests of the requests that a load test sends and of the samples that it records, with a fake server."""
+"""Tests of the requests that a load test sends, of its check of replies, and of its samples, with a fake server."""
 
 import asyncio
 import json
@@ -8,19 +8,21 @@ from typing import Any
 import pytest
 
 from anyreplica.load import plan
-from anyreplica.load.client import LoadClient
+from anyreplica.load.client import LoadClient, judge
+from anyreplica.load.connection import HttpReply
+from anyreplica.load.message import SentRequest
 from anyreplica.load.options import read
 from anyreplica.load.run import LoadRun
 from conftest import free_port
 from tests.loadtest.fake import Answer, Fake, echo, echoed, fake, http
 
 
-def go(answer: Answer, *arguments: str) -> tuple[LoadRun, Fake]:
-    """Run the load test with options against a server with these answers."""
+def go(answer: Answer, *arguments: str, url: str = "") -> tuple[LoadRun, Fake]:
+    """Run the load test with options against a server with these answers, or against another URL."""
 
     async def both() -> tuple[LoadRun, Fake]:
         async with fake(answer) as server:
-            run = LoadRun(plan.load(read(["--url", server.url, *arguments]), ["127.0.0.1"], 0))
+            run = LoadRun(plan.load(read(["--url", url or server.url, *arguments]), ["127.0.0.1"], 0))
             await run.go(LoadClient)
             return run, server
 
@@ -32,15 +34,23 @@ def kinds(run: LoadRun) -> Counter[str]:
     return Counter(each.kind for each in run.samples)
 
 
-@pytest.mark.parametrize(
-    ("policy", "connections"), [("keepalive", {5}), ("fresh", {40}), ("recycle:4", set(range(10, 15)))]
-)
-def test_how_long_a_connection_is_kept(policy: str, connections: set[int]) -> None:
-    """A connection serves all calls of a caller, one call, or four calls, depending on the policy.
+async def close(_: Fake, __: int, message: dict[str, Any]) -> bytes:
+    """Reply correctly, and say that the connection is closed."""
+    return echoed(message, Connection="close")
 
-    The last connection of a caller may serve fewer calls.
-    """
-    run, server = go(echo, "--requests", "40", "--concurrent", "5", "--connections", policy)
+
+@pytest.mark.parametrize(
+    ("answer", "policy", "connections"),
+    [
+        (echo, "keepalive", {5}),
+        (echo, "fresh", {40}),
+        (echo, "recycle:4", set(range(10, 15))),
+        (close, "keepalive", {40}),
+    ],
+)
+def test_how_long_a_connection_is_kept(answer: Answer, policy: str, connections: set[int]) -> None:
+    """A connection serves all calls of a caller, one, or at most four, by the policy, until the server closes it."""
+    run, server = go(answer, "--requests", "40", "--concurrent", "5", "--connections", policy)
     assert kinds(run) == {"": 40}
     assert server.connections in connections
     assert len(run.connects) == server.connections
@@ -48,11 +58,15 @@ def test_how_long_a_connection_is_kept(policy: str, connections: set[int]) -> No
 
 
 def test_each_call_is_sent_once_with_a_number_of_its_own() -> None:
-    """Each call is sent once with a unique id, and its sample names the replica."""
+    """Each call is sent once with a unique id, and a loop waits for those in flight after its duration."""
     run, server = go(echo, "--requests", "100")
     assert sorted(message["id"] for message in server.messages) == list(range(1, 101))
     assert {each.replica for each in run.samples} == {"fake"}
     assert {each.name for each in run.samples} == {"tools/call echo"}
+    run, server = go(echo, "--duration", "300ms", "--concurrent", "3")
+    assert run.elapsed >= 0.3
+    assert len(server.messages) == len(run.samples) > 10
+    assert kinds(run) == {"": len(run.samples)}
 
 
 @pytest.mark.parametrize(("family", "versions"), [("legacy", 1), ("modern", 1), ("mixed", 2)])
@@ -77,11 +91,6 @@ async def silence(*_: Any) -> bytes:
     return b""
 
 
-async def hang_up(*_: Any) -> bytes:
-    """Close the connection instead of replying."""
-    return b""
-
-
 def always(answer: bytes) -> Answer:
     """Return a function that gives every request this reply."""
 
@@ -95,48 +104,27 @@ def always(answer: bytes) -> Answer:
     ("answer", "kind"),
     [
         (silence, "timeout"),
-        (hang_up, "connection closed"),
+        (always(b""), "connection closed"),
         (always(b"SSH-2.0-OpenSSH_9\r\n"), "not HTTP"),
-        (always(http({}, "429 Too Many Requests", Retry_After="7")), "HTTP 429 too many requests"),
+        (always(http(b"slow down", "429 Too Many Requests", Retry_After="7")), "HTTP 429 too many requests"),
         (always(http({}, "503 Service Unavailable")), "HTTP 503 unavailable"),
         (always(http({"jsonrpc": "2.0", "id": 1, "error": {"code": -32602}})), "JSON-RPC error -32602"),
     ],
 )
 def test_failures_are_told_apart(answer: Answer, kind: str) -> None:
-    """Each kind of failure has its own name in the samples."""
+    """Each kind of failure has its own name in the samples, and Retry-After is in the example."""
     run, _ = go(answer, "--requests", "1", "--timeout", "200ms")
     assert kinds(run) == {kind: 1}
-
-
-def test_a_retry_after_is_in_the_example() -> None:
-    """The example of a failure contains Retry-After."""
-    run, _ = go(always(http(b"slow down", "429 Too Many Requests", Retry_After="7")), "--requests", "3")
-    assert run.samples.examples == {"HTTP 429 too many requests": "slow down; Retry-After: 7"}
+    if "429" in kind:
+        assert run.samples.examples == {kind: "slow down; Retry-After: 7"}
 
 
 def test_a_refused_connection_is_a_failure_of_its_call() -> None:
     """A refused connection is a failure of its call, and the caller pauses before the next call."""
-
-    async def both() -> LoadRun:
-        options = read(["--url", f"http://127.0.0.1:{free_port()}/mcp", "--duration", "300ms", "--concurrent", "2"])
-        run = LoadRun(plan.load(options, ["127.0.0.1"], 0))
-        await run.go(LoadClient)
-        return run
-
-    run = asyncio.run(both())
+    nowhere = f"http://127.0.0.1:{free_port()}/mcp"
+    run, _ = go(echo, "--duration", "300ms", "--concurrent", "2", url=nowhere)
     assert set(kinds(run)) == {"connection refused"}
     assert len(run.samples) <= 10
-
-
-def test_a_server_that_closes_after_each_reply_is_served_by_new_connections() -> None:
-    """When a reply has `Connection: close`, the caller opens a new connection."""
-
-    async def close(_: Fake, __: int, message: dict[str, Any]) -> bytes:
-        return echoed(message, Connection="close")
-
-    run, server = go(close, "--requests", "20", "--concurrent", "2")
-    assert kinds(run) == {"": 20}
-    assert server.connections == 20
 
 
 def test_an_event_stream_is_read_to_its_end() -> None:
@@ -146,10 +134,8 @@ def test_an_event_stream_is_read_to_its_end() -> None:
         text = message["params"]["arguments"]["message"]
         reply = {"jsonrpc": "2.0", "id": message["id"], "result": {"content": [{"type": "text", "text": text}]}}
         events = f'data: {{"jsonrpc":"2.0","method":"notifications/progress"}}\r\n\r\ndata: {json.dumps(reply)}\r\n\r\n'
-        size = f"{len(events):x}\r\n{events}\r\n0\r\n\r\n"
-        return (
-            f"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n{size}".encode()
-        )
+        head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked"
+        return f"{head}\r\n\r\n{len(events):x}\r\n{events}\r\n0\r\n\r\n".encode()
 
     run, _ = go(stream, "--requests", "5")
     assert kinds(run) == {"": 5}
@@ -157,13 +143,10 @@ def test_an_event_stream_is_read_to_its_end() -> None:
 
 @pytest.mark.alone
 def test_coordinated_omission_is_shown_and_defeated() -> None:
-    """With a schedule, a stall of the server shows in all requests that were due.
+    """With a schedule, a stall shows in all requests that were due, which a closed loop would not have sent."""
 
-    The server stops for two seconds, once, under 100 requests/s. A single caller without a schedule would wait, and
-    would count only one slow request. In these two seconds, two hundred requests were due. Their users would have
-    waited too, and half of them for longer than a second.
-    """
-
+    # The server stops for two seconds, once, under 100 requests/s. A closed loop counts only one slow request. But
+    # two hundred requests were due in this time, and the users of half of them would have waited for more than 1 s.
     async def stall(server: Fake, number: int, message: dict[str, Any]) -> bytes:
         if number == 40:
             await asyncio.sleep(2)
@@ -177,10 +160,7 @@ def test_coordinated_omission_is_shown_and_defeated() -> None:
 
 @pytest.mark.alone
 def test_an_open_loop_keeps_its_rate_whatever_the_replies_do() -> None:
-    """An open loop keeps its rate even if replies are slow.
-
-    300 requests/s of 100 ms each need 30 clients.
-    """
+    """An open loop keeps its rate even if replies are slow. 300 requests/s of 100 ms each need 30 clients."""
 
     async def slow(_: Fake, __: int, message: dict[str, Any]) -> bytes:
         await asyncio.sleep(0.1)
@@ -203,14 +183,6 @@ def test_twenty_calls_are_in_flight() -> None:
 
     run, _ = go(patient, "--requests", "100", "--concurrent", "20")
     assert kinds(run) == {"": 100}
-
-
-def test_a_closed_loop_of_a_duration() -> None:
-    """A closed loop ends after its duration and waits for requests in flight."""
-    run, server = go(echo, "--duration", "300ms", "--concurrent", "3")
-    assert run.elapsed >= 0.3
-    assert len(server.messages) == len(run.samples) > 10
-    assert kinds(run) == {"": len(run.samples)}
 
 
 @pytest.mark.parametrize("family", ["legacy", "modern"])
@@ -266,3 +238,53 @@ def test_stopping_counts_nothing_that_was_in_flight() -> None:
             return run
 
     assert len(asyncio.run(both()).samples) == 0
+
+
+CALL = SentRequest(b"", "tools/call echo", 7, "load 7")
+
+
+def reply(number: int = 7, text: str = "load 7", **extra: Any) -> dict[str, Any]:
+    """Return an echo's reply."""
+    return {"jsonrpc": "2.0", "id": number, "result": {"content": [{"type": "text", "text": text}], **extra}}
+
+
+def kind(status: int, body: Any, request: SentRequest = CALL) -> str:
+    """Return the kind of failure, or an empty text for a success."""
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    failure = judge(request, HttpReply(status, body=content))
+    return failure[0] if failure else ""
+
+
+PROGRESS = b'event: message\r\ndata: {"jsonrpc":"2.0","method":"notifications/progress"}\r\n\r\n'
+
+
+def test_success_is_the_echo_of_this_call() -> None:
+    """A call succeeds with its own echo, also at a stream's end, a notification with 202; examples are short."""
+    assert not kind(200, reply(isError=False))
+    assert not kind(200, PROGRESS + b"data: " + json.dumps(reply()).encode() + b"\r\n\r\n")
+    assert not kind(202, b"", SentRequest(b"", "notifications/initialized", None))
+    failure = judge(CALL, HttpReply(500, body=b"x" * 10_000))
+    assert failure
+    assert len(failure[1]) == 201
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "error"),
+    [
+        (500, reply(), "HTTP 500"),
+        (401, b"", "HTTP 401 (give --token or set MCP_TOKEN)"),
+        (202, b"", "not a JSON-RPC response to this request"),
+        (200, {"jsonrpc": "2.0", "id": 7, "error": {"code": -32602, "message": "no"}}, "JSON-RPC error -32602"),
+        (200, reply(isError=True), "tool error"),
+        (200, reply(text="load 8"), "wrong text"),
+        (200, reply(number=8), "not a JSON-RPC response to this request"),
+        (200, b"<html>", "not a JSON-RPC response to this request"),
+        (200, b"data: {\r\n\r\n", "not a JSON-RPC response to this request"),
+        (200, [], "not a JSON-RPC response to this request"),
+        (200, {"jsonrpc": "2.0", "id": 7, "result": {"content": []}}, "wrong text"),
+        (200, {"jsonrpc": "2.0", "id": 7, "error": "x"}, "JSON-RPC error"),
+    ],
+)
+def test_everything_else_is_a_failure(status: int, body: Any, error: str) -> None:
+    """Any other reply is a failure, even with HTTP 200."""
+    assert kind(status, body) == error

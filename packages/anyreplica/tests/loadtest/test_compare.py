@@ -16,10 +16,8 @@ def run(rate: float, p99: float, *, failed: int = 0, slices: int = SLICES, seed:
     parts = []
     for _ in range(slices):
         requests = round(rate * 0.25 * dice.gauss(1, spread))
-        parts.append(
-            {"seconds": 0.25, "requests": requests, "failed": 0, "p50": p99 / 3 * dice.gauss(1, spread), "p99": p99}
-        )
-        parts[-1]["p99"] = p99 * dice.gauss(1, spread)
+        times = {"p50": p99 / 3 * dice.gauss(1, spread), "p99": p99 * dice.gauss(1, spread)}
+        parts.append({"seconds": 0.25, "requests": requests, "failed": 0, **times})
     latency = {"p50": p99 / 3, "p99": p99}
     return {"slices": parts, "requests": 10_000, "failed": failed, "throughput": rate, "latency": latency}
 
@@ -29,41 +27,32 @@ def verdicts(before: Any, after: Any) -> dict[str, str]:
     return {change.name: change.verdict for change in compare(before, after)}
 
 
-def test_two_equal_runs_differ_only_by_noise() -> None:
-    """Two runs of the same kind differ only by noise, for a hundred seeds."""
+def test_only_a_real_difference_is_no_noise() -> None:
+    """Equal runs differ only by noise, for a hundred seeds; more throughput is better, and more latency worse."""
     for seed in range(100):
         assert set(verdicts(run(1000, 20, seed=seed), run(1000, 20, seed=seed + 1000)).values()) == {"noise"}
+    expected = {"throughput": "better", "p50": "worse", "p99": "worse", "failed": "noise"}
+    assert verdicts(run(1000, 20), run(1300, 30, seed=2)) == expected
 
 
-def test_a_real_difference_is_reported() -> None:
-    """A real difference is reported; a higher throughput is better, and a higher latency is worse."""
-    assert verdicts(run(1000, 20), run(1300, 30, seed=2)) == {
-        "throughput": "better",
-        "p50": "worse",
-        "p99": "worse",
-        "failed": "noise",
-    }
-
-
-def test_a_difference_within_the_unsteadiness_is_noise() -> None:
-    """A difference of ten percent is noise if the slices of a run have a standard deviation of 50 %."""
-    assert verdicts(run(1000, 20, spread=0.5), run(1100, 20, seed=2, spread=0.5))["throughput"] == "noise"
-
-
-def test_a_difference_of_one_percent_is_noise() -> None:
-    """A difference of one percent is noise, even if chance cannot explain the difference."""
-    assert verdicts(run(1000, 20, spread=0.001), run(1010, 20, seed=2, spread=0.001))["throughput"] == "noise"
+@pytest.mark.parametrize(
+    ("before", "after", "verdict"),
+    [
+        pytest.param({"spread": 0.5}, {"rate": 1100, "spread": 0.5}, "noise", id="ten percent of unsteady runs"),
+        pytest.param({"spread": 0.001}, {"rate": 1010, "spread": 0.001}, "noise", id="one percent, not by chance"),
+        pytest.param({"slices": 4}, {"rate": 2000}, "too little data", id="a run that is too short"),
+    ],
+)
+def test_no_verdict_on_the_throughput(before: dict[str, Any], after: dict[str, Any], verdict: str) -> None:
+    """A difference within the unsteadiness, a small one, and one of a short run are no change."""
+    changes = verdicts(run(**{"rate": 1000, "p99": 20, **before}), run(**{"p99": 20, "seed": 2, **after}))
+    assert changes["throughput"] == verdict
 
 
 @pytest.mark.parametrize(("before", "after", "verdict"), [(0, 50, "worse"), (300, 100, "better"), (5, 7, "noise")])
 def test_failures(before: int, after: int, verdict: str) -> None:
     """A large change in the failures of 10,000 requests is better or worse, and a small change is noise."""
     assert verdicts(run(1000, 20, failed=before), run(1000, 20, failed=after))["failed"] == verdict
-
-
-def test_short_runs_give_no_verdict() -> None:
-    """A comparison with a run that is too short has the verdict "too little data"."""
-    assert verdicts(run(1000, 20, slices=4), run(2000, 20))["throughput"] == "too little data"
 
 
 def test_the_rank_test_knows_the_textbook() -> None:

@@ -8,16 +8,9 @@ import pytest
 from anyreplica.load.scenario import maker
 
 
-def test_without_fields_there_is_nothing_to_make() -> None:
-    """`maker` returns None for arguments without fields. Other text in braces is not a field."""
-    assert maker({"a": [1, "text", {"b": None}], "c": "{no}", "d": "{}"}) is None
-
-
 def test_a_number_alone_is_a_number() -> None:
-    """A field that is a whole value becomes a number; within a text it becomes text.
-
-    Other values stay unchanged.
-    """
+    """A field that is a whole value becomes a number, within a text it becomes text, and others stay unchanged."""
+    assert maker({"a": [1, "text", {"b": None}], "c": "{no}", "d": "{}"}) is None
     make = maker({"a": "{i}", "b": "call {i} of {i}", "c": ["{i}", 1.5], "d": {"e": True}})
     assert make
     assert make(17) == {"a": 17, "b": "call 17 of 17", "c": [17, 1.5], "d": {"e": True}}

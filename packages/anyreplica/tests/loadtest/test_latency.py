@@ -1,5 +1,7 @@
 """Tests of percentiles and histograms."""
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,16 +9,17 @@ from hypothesis import strategies as st
 from anyreplica.load.latency import Bucket, Latency, histogram, percentile
 
 
-@pytest.mark.parametrize(("percent", "expected"), [(0, 15), (5, 15), (30, 20), (40, 20), (50, 35), (99, 50), (100, 50)])
-def test_percentiles_by_nearest_rank(percent: float, expected: int) -> None:
-    """Percentiles follow the nearest-rank method, as in the textbook's example."""
-    assert percentile([15, 20, 35, 40, 50], percent) == expected
-
-
-@pytest.mark.parametrize(("percent", "expected"), [(50, 500), (99, 990), (99.9, 999), (100, 1000)])
-def test_percentiles_of_a_thousand(percent: float, expected: int) -> None:
-    """A percentile of a thousand values is exact, although 99.9 / 100 * 1000 is a little more than 999."""
-    assert percentile(range(1, 1001), percent) == expected
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([15, 20, 35, 40, 50], {0: 15, 5: 15, 30: 20, 40: 20, 50: 35, 99: 50, 100: 50}),
+        (range(1, 1001), {50: 500, 99: 990, 99.9: 999, 100: 1000}),  # 99.9 / 100 * 1000 is a little more than 999
+    ],
+    ids=["textbook", "thousand"],
+)
+def test_percentiles_by_nearest_rank(values: Sequence[int], expected: dict[float, int]) -> None:
+    """Percentiles follow the nearest-rank method, as in the textbook's example, and are exact."""
+    assert {percent: percentile(values, percent) for percent in expected} == expected
 
 
 @given(st.lists(st.floats(0, 1000), min_size=1), st.floats(0.1, 100))
@@ -27,15 +30,11 @@ def test_a_percentile_is_not_exceeded_by_its_share_of_values(values: list[float]
     assert sum(value <= found for value in values) >= percent / 100 * len(values) - 1e-5
 
 
-def test_no_values_have_no_percentile() -> None:
-    """Without values there is no percentile."""
+def test_latencies_are_milliseconds() -> None:
+    """Latencies are in milliseconds, exact to the microsecond, and without values there are none."""
     with pytest.raises(ValueError, match="no values"):
         percentile([], 50)
     assert Latency.of([]) == Latency(0, None, None, None, None, None, None, None, None)
-
-
-def test_latencies_are_milliseconds() -> None:
-    """Latencies are in milliseconds, exact to the microsecond."""
     latency = Latency.of([number / 1000 for number in range(1, 1001)])
     assert (latency.count, latency.mean) == (1000, 500.5)
     assert (latency.p50, latency.p75, latency.p90, latency.p95) == (500, 750, 900, 950)
@@ -44,12 +43,8 @@ def test_latencies_are_milliseconds() -> None:
 
 def test_a_histogram_has_growing_buckets() -> None:
     """A histogram has growing buckets. Each bucket includes its upper bound, and empty buckets in between are shown."""
-    assert histogram([0.0010, 0.0011, 0.00125, 0.0019]) == [
-        Bucket(1.0, 1),
-        Bucket(1.25, 2),
-        Bucket(1.6, 0),
-        Bucket(2.0, 1),
-    ]
+    buckets = [Bucket(1.0, 1), Bucket(1.25, 2), Bucket(1.6, 0), Bucket(2.0, 1)]
+    assert histogram([0.0010, 0.0011, 0.00125, 0.0019]) == buckets
     assert histogram([]) == []
 
 

@@ -1,5 +1,7 @@
 """Tests of the command line."""
 
+from typing import Any
+
 import pytest
 
 from anyreplica.load.message import Family
@@ -8,38 +10,27 @@ from anyreplica.load.pace import Ramp
 from conftest import SOURCE
 
 
-def test_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By default, 20 clients make 100 calls of echo."""
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("", {"requests": 100, "seconds": None, "concurrent": 20, "ramp": None, "policy": "keepalive"}),
+        ("", {"families": (Family.LEGACY,), "what": {}, "headers": {}}),
+        ("--duration 1.5m --timeout 500ms", {"seconds": 90, "patience": 0.5, "requests": None}),
+        ("--duration 9 --rate 20/s --warm-up 2", {"seconds": 9, "ramp": Ramp(20, 20, 0), "warm_up": 2}),
+        ("--ramp 0:100/30s", {"seconds": 30}),
+        ("--ramp 0:100/30s --duration 60s", {"seconds": 60}),
+        ("--ramp 0:100/30s --requests 5", {"seconds": None}),
+        ("--protocol modern", {"families": (Family.MODERN,)}),
+        ("--era modern", {"families": (Family.MODERN,)}),  # the former name of --protocol
+    ],
+)
+def test_options_are_read(monkeypatch: pytest.MonkeyPatch, line: str, found: dict[str, Any]) -> None:
+    """Options have defaults, units or none, and a ramp its own duration; the token comes from the environment."""
     monkeypatch.delenv("MCP_TOKEN", raising=False)
-    options = read([])
-    assert (options.requests, options.seconds, options.concurrent, options.ramp) == (100, None, 20, None)
-    assert (options.policy, options.families, options.what, options.headers) == ("keepalive", (Family.LEGACY,), {}, {})
-
-
-def test_times_and_rates() -> None:
-    """Times and rates may have units or not."""
-    options = read(["--duration", "1.5m", "--timeout", "500ms", "--rate", "20/s", "--warm-up", "2"])
-    assert (options.seconds, options.patience, options.warm_up) == (90, 0.5, 2)
-    assert options.ramp == Ramp(20, 20, 0)
-    assert options.requests is None
-
-
-def test_a_ramp_takes_its_own_time() -> None:
-    """A ramp has its own duration, unless another duration or a number of requests is given."""
-    assert read(["--ramp", "0:100/30s"]).seconds == 30
-    assert read(["--ramp", "0:100/30s", "--duration", "60s"]).seconds == 60
-    assert read(["--ramp", "0:100/30s", "--requests", "5"]).seconds is None
-
-
-def test_the_former_name_of_the_option_protocol_still_works() -> None:
-    """The option --era is an alias of --protocol."""
-    assert read(["--era", "modern"]).families == read(["--protocol", "modern"]).families == (Family.MODERN,)
-
-
-def test_the_token_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The token comes from the environment, so that it is not in the shell's history."""
-    monkeypatch.setenv("MCP_TOKEN", "secret")
-    assert read([]).headers == {"Authorization": "Bearer secret"}
+    options = read(line.split())
+    assert {name: getattr(options, name) for name in found} == found
+    monkeypatch.setenv("MCP_TOKEN", "secret")  # so that it is not in the shell's history
+    assert read(line.split()).headers == {"Authorization": "Bearer secret"}
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,9 @@ from anyreplica.load.pace import Ramp, constant
 
 
 def test_a_constant_rate() -> None:
-    """A constant rate of 10/s sends a request every tenth of a second."""
+    """A constant rate of 10/s sends a request every tenth of a second, and a ramp to zero ends."""
     assert list(islice(constant(10).schedule(), 4)) == pytest.approx([0, 0.1, 0.2, 0.3])
+    assert len(list(Ramp(10, 0, 2).schedule())) == 10
 
 
 @example(500, 499.99999999999994, 1)  # an almost flat ramp
@@ -25,8 +26,3 @@ def test_a_ramp_sends_what_its_rate_adds_up_to(first: float, last: float, second
     assert len(times) == pytest.approx(ramp.sent(until), abs=1.01)
     for number in range(0, len(times), 100):
         assert ramp.sent(times[number]) == pytest.approx(number, abs=0.01)
-
-
-def test_a_ramp_that_ends_at_zero_ends() -> None:
-    """A ramp that ends at zero ends without an error."""
-    assert len(list(Ramp(10, 0, 2).schedule())) == 10

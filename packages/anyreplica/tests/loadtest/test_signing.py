@@ -73,10 +73,7 @@ def test_wrong_options(signing: list[str], tmp_path: Path, capsys: pytest.Captur
         ([key, file], "--sign-key and --sign-key-id belong together: give both"),
         ([option, "ci"], "--sign-key and --sign-key-id belong together: give both"),
         ([key, "/nowhere.pem", option, "ci"], "can't read '/nowhere.pem': No such file or directory"),
-        (
-            [key, str(other), option, "ci"],
-            "The private key is not valid; use an Ed25519 key in PEM format without a password.",
-        ),
+        ([key, str(other), option, "ci"], "The private key is not valid; use an Ed25519 key in PEM format without a"),
         ([key, file, option, 'c"i'], "The key id must be printable ASCII characters"),
         ([*signing, "--url", "http://localhost/é"], "The URL must be percent-encoded."),
     ):

@@ -81,9 +81,4 @@ async def load() -> dict[str, int]:
     gc.collect()
     status = Path("/proc/self/status").read_text()  # noqa: ASYNC240  # /proc is in memory.
     (resident,) = (line.split()[1] for line in status.splitlines() if line.startswith("VmRSS:"))
-    return {
-        "waiting": len(_waiting),
-        "cancelled": _cancelled,
-        "tasks": len(asyncio.all_tasks()),
-        "kib": int(resident),
-    }
+    return {"waiting": len(_waiting), "cancelled": _cancelled, "tasks": len(asyncio.all_tasks()), "kib": int(resident)}

@@ -39,10 +39,7 @@ class Analytics(Pack):
 @contextmanager
 def opened(url: str, size: str = "") -> Iterator[Analytics]:
     """Import the pack for a database."""
-    with (
-        asyncio.Runner() as runner,
-        imported("analytics", DATABASE_URL=url, DATABASE_POOL_SIZE=size) as module,
-    ):
+    with asyncio.Runner() as runner, imported("analytics", DATABASE_URL=url, DATABASE_POOL_SIZE=size) as module:
         found = Analytics(runner, module)
         try:
             yield found

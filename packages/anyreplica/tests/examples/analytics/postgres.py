@@ -51,25 +51,14 @@ class PostgresServer:
     def start(self) -> None:
         """Start the server, and wait until it answers."""
         options = ["listen_addresses=127.0.0.1", "unix_socket_directories=", "fsync=off", "autovacuum=off"]
+        given = [word for option in options for word in ("-c", option)]
+        command = [_binary("postgres"), "-D", f"{self.folder}/data", "-p", str(self.port), *given]
+        started: dict[str, Any] = {"cwd": self.folder, "start_new_session": True, **self._user}
         with self.log.open("ab") as stream:
-            self.process = subprocess.Popen(
-                [
-                    _binary("postgres"),
-                    *("-D", f"{self.folder}/data"),
-                    *("-p", str(self.port)),
-                    *(word for option in options for word in ("-c", option)),
-                ],
-                stdout=stream,
-                stderr=subprocess.STDOUT,
-                cwd=self.folder,
-                start_new_session=True,
-                **self._user,
-            )
+            self.process = subprocess.Popen(command, stdout=stream, stderr=subprocess.STDOUT, **started)
         ready = [_binary("pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
-        until(
-            lambda: subprocess.run(ready, check=False).returncode == 0,
-            f"PostgreSQL answers; it printed:\n{self.log.read_text()}",
-        )
+        what = f"PostgreSQL answers; it printed:\n{self.log.read_text()}"
+        until(lambda: subprocess.run(ready, check=False).returncode == 0, what)
 
     def kill(self) -> None:
         """Stop the server and all connections at once."""

@@ -27,6 +27,7 @@ pytestmark = pytest.mark.slow
 AGAIN = "SELECT COUNT(*) FROM customers"
 ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT COUNT(*) FROM n"
 GONE = "The database can't be reached; retry later."
+LATE = "The database did not answer within 0.5 s; ask for a shorter period."
 needs_postgres = pytest.mark.needs("postgres")
 
 
@@ -57,7 +58,7 @@ def test_a_statement_that_takes_too_long(request: pytest.FixtureRequest, kind: s
     """A statement beyond its time limit is stopped, and the database serves other statements."""
     url = request.getfixturevalue("postgres").url() if kind == "postgres" else ""
     with short(url) as analytics:
-        assert refusal(analytics, ENDLESS) == "The database did not answer within 0.5 s; ask for a shorter period."
+        assert refusal(analytics, ENDLESS) == LATE
         assert {type(each) for each in analytics.crowd(3, ENDLESS)} == {ToolError}
         assert analytics.rows(AGAIN) == [(120,)]
 
@@ -69,38 +70,18 @@ def test_nothing_runs_on_in_the_database(small: Analytics, postgres: PostgresSer
     assert "did not answer" in refusal(small, "SELECT pg_sleep(60)")
     assert postgres.ask(ours) == []
     with pytest.raises(TimeoutError):
-        small.runner.run(_given_up(small))
+        small.runner.run(asyncio.wait_for(small.database.rows("SELECT pg_sleep(60)"), 0.1))
     until(lambda: postgres.ask(ours) == [], "the statement of the cancelled call has ended")
     assert small.rows(AGAIN) == [(120,)]
 
 
-async def _given_up(analytics: Analytics) -> None:
-    async with asyncio.timeout(0.1):
-        await analytics.database.rows("SELECT pg_sleep(60)")
-
-
-@needs_postgres
-def test_the_pack_only_reads(postgres: PostgresServer) -> None:
-    """The pack only reads, and has a time limit for statements, even if its role may do more."""
-    with opened(postgres.owners_url) as analytics:
-        with pytest.raises(asyncpg.ReadOnlySQLTransactionError):
-            analytics.rows("DELETE FROM sales")
-        assert analytics.rows("SHOW statement_timeout") == [("5s",)]
-        assert analytics.rows("SHOW is_superuser") == [("on",)]
-
-
 @needs_postgres
 def test_more_calls_than_connections(small: Analytics) -> None:
-    """If there are more calls than connections, calls wait.
-
-    A call that waits too long gets an error, and the next call is served.
-    """
+    """Calls wait for a connection; one that waits too long gets an error, and the next one is served."""
     count = "SELECT COUNT(*) FROM pg_stat_activity WHERE application_name = 'examples.analytics'"
     found = small.crowd(100, count)
     assert {number for ((number,),) in found} <= {1, 2}
-    assert {str(error) for error in small.crowd(20, "SELECT pg_sleep(60)")} == {
-        "The database did not answer within 0.5 s; ask for a shorter period."
-    }
+    assert {str(error) for error in small.crowd(20, "SELECT pg_sleep(60)")} == {LATE}
     assert small.rows(count)[0][0] <= 2
     assert small.rows(AGAIN) == [(120,)]
 
@@ -124,15 +105,12 @@ def test_a_port_where_nobody_answers() -> None:
         silent.listen()
         with short(f"postgresql://me:hunter2@127.0.0.1:{silent.getsockname()[1]}/shop") as analytics:
             said = {str(error) for error in analytics.crowd(10, AGAIN)}
-    assert said == {"The database did not answer within 0.5 s; ask for a shorter period."}
+    assert said == {LATE}
 
 
 @needs_postgres
 def test_a_database_that_goes_away_and_comes_back(postgres: PostgresServer) -> None:
-    """When the database goes down, callers get an error at once.
-
-    This includes calls in progress. When the database is back, calls succeed again.
-    """
+    """If the database goes down, all calls get an error at once; when it is back, calls succeed again."""
 
     async def ended() -> None:
         working = asyncio.create_task(analytics.database.rows("SELECT pg_sleep(60)"))
@@ -170,9 +148,12 @@ def test_a_failed_login_is_explained_only_in_the_log(
     assert password not in caplog.text
 
 
+FORBIDDEN = ["DELETE FROM sales", "CREATE TABLE mine (id integer)", "SELECT rolpassword FROM pg_authid"]
+
+
 @needs_postgres
-def test_the_reader_reads_two_tables(postgres: PostgresServer) -> None:
-    """The reader role can read only the two tables, even if it makes its transactions writable."""
+def test_the_reader_and_the_pack_only_read(postgres: PostgresServer) -> None:
+    """The reader role reads only the two tables, and the pack only reads even if its role may do more."""
 
     async def attempts() -> None:
         connection = await asyncpg.connect(postgres.url())
@@ -180,17 +161,18 @@ def test_the_reader_reads_two_tables(postgres: PostgresServer) -> None:
             assert await connection.fetchval("SHOW default_transaction_read_only") == "on"
             assert await connection.fetchval("SHOW statement_timeout") == "5s"
             await connection.execute("SET default_transaction_read_only = off")
-            for statement in (
-                "DELETE FROM sales",
-                "CREATE TABLE mine (id integer)",
-                "SELECT rolpassword FROM pg_authid",
-            ):
+            for statement in FORBIDDEN:
                 with pytest.raises(asyncpg.InsufficientPrivilegeError):
                     await connection.execute(statement)
         finally:
             await connection.close()
 
     asyncio.run(attempts())
+    with opened(postgres.owners_url) as analytics:
+        with pytest.raises(asyncpg.ReadOnlySQLTransactionError):
+            analytics.rows("DELETE FROM sales")
+        assert analytics.rows("SHOW statement_timeout") == [("5s",)]
+        assert analytics.rows("SHOW is_superuser") == [("on",)]
 
 
 @needs_postgres
@@ -215,10 +197,7 @@ def test_tables_are_made_once(
 
 @needs_postgres
 def test_a_replica_outlives_its_database(postgres: PostgresServer, start_server: StartServer, tmp_path: Path) -> None:
-    """A replica is ready without its database, returns errors to callers, and recovers with the database.
-
-    The password may come from a secret file.
-    """
+    """A replica is ready without its database, whose password may be in a file, and recovers with it."""
     (tmp_path / "database_url").write_text(f"{postgres.url()}\n")
     settings = {"DATABASE_URL": "", "SECRETS_DIR": str(tmp_path), "LOG_LEVEL": "DEBUG", "DATABASE_POOL_SIZE": "2"}
     postgres.kill()

@@ -8,45 +8,36 @@ DIGEST = "@sha256:" + "0123456789abcdef" * 4
 
 def service(name: str, running: int, desired: int, update: dict[str, str] | None = None) -> dict[str, Any]:
     """Return a service (`Service` in the Engine API's reference)."""
-    hidden = {"Name": f"{SECRET}-name", "ID": SECRET}
+    container: dict[str, Any] = {"Image": f"shop/{name}:1.2{DIGEST}", "Labels": {"password": SECRET}}
+    container |= {"Command": ["sh", SECRET], "Args": [f"--password={SECRET}"], "Env": [f"PASSWORD={SECRET}"]}
+    container |= {"Mounts": [{"Type": "bind", "Source": f"/{SECRET}", "Target": "/data"}]}
+    container |= {"Secrets": [{"SecretID": SECRET, "SecretName": SECRET, "File": {"Name": SECRET, "UID": "0"}}]}
+    container |= {"Configs": [{"ConfigID": SECRET, "ConfigName": SECRET}]}
+    container |= {"Privileges": {"CredentialSpec": None, "SELinuxContext": None}}
+    template: dict[str, Any] = {"ContainerSpec": container, "ForceUpdate": 0}
+    template |= {"Resources": {"Limits": {"NanoCPUs": 1}, "Reservations": {}}}
+    template |= {"Placement": {"Constraints": [f"node.labels.{SECRET} == 1"]}}
+    template |= {"LogDriver": {"Name": "syslog", "Options": {"token": SECRET}}}
+    spec: dict[str, Any] = {"Name": name, "Labels": {"com.docker.stack.namespace": SECRET}, "TaskTemplate": template}
+    spec |= {"Mode": {"Replicated": {"Replicas": desired}}, "Networks": [{"Target": SECRET}]}
     return {
         "ID": f"id-of-{name}",
         "Version": {"Index": 95},
         "CreatedAt": "2026-01-02T03:04:05.123456789Z",
         "UpdatedAt": "2026-02-03T04:05:06.123456789Z",
-        "Spec": {
-            "Name": name,
-            "Labels": {"com.docker.stack.namespace": SECRET},
-            "TaskTemplate": {
-                "ContainerSpec": {
-                    "Image": f"shop/{name}:1.2{DIGEST}",
-                    "Labels": {"password": SECRET},
-                    "Command": ["sh", SECRET],
-                    "Args": [f"--password={SECRET}"],
-                    "Env": [f"PASSWORD={SECRET}"],
-                    "Mounts": [{"Type": "bind", "Source": f"/{SECRET}", "Target": "/data"}],
-                    "Secrets": [{"SecretID": SECRET, "SecretName": SECRET, "File": {"Name": SECRET, "UID": "0"}}],
-                    "Configs": [{"ConfigID": SECRET, "ConfigName": SECRET}],
-                    "Privileges": {"CredentialSpec": None, "SELinuxContext": None},
-                },
-                "Resources": {"Limits": {"NanoCPUs": 1}, "Reservations": {}},
-                "Placement": {"Constraints": [f"node.labels.{SECRET} == 1"]},
-                "LogDriver": {"Name": "syslog", "Options": {"token": SECRET}},
-                "ForceUpdate": 0,
-            },
-            "Mode": {"Replicated": {"Replicas": desired}},
-            "Networks": [{"Target": SECRET}],
-        },
+        "Spec": spec,
         "PreviousSpec": {"Name": name, "TaskTemplate": {"ContainerSpec": {"Env": [SECRET]}}},
         "Endpoint": {"VirtualIPs": [{"NetworkID": SECRET, "Addr": "10.0.0.2/16"}]},
         **({"UpdateStatus": update} if update else {}),
         "ServiceStatus": {"RunningTasks": running, "DesiredTasks": desired, "CompletedTasks": 0},
-        "JobStatus": hidden,
+        "JobStatus": {"Name": f"{SECRET}-name", "ID": SECRET},
     }
 
 
 def task(of: str, number: int, state: str, error: str = "") -> dict[str, Any]:
     """Return a task (`Task` in the Engine API's reference)."""
+    status = {"Timestamp": f"2026-02-03T04:05:{number:02}.123456789Z", "State": state, "Message": "started"}
+    container = {"ContainerStatus": {"ContainerID": SECRET, "PID": 0, "ExitCode": 1}, "PortStatus": {}}
     return {
         "ID": f"{SECRET}-{number}",
         "CreatedAt": "2026-02-03T04:05:06.9Z",
@@ -54,14 +45,7 @@ def task(of: str, number: int, state: str, error: str = "") -> dict[str, Any]:
         "ServiceID": f"id-of-{of}",
         "Slot": number,
         "NodeID": SECRET,
-        "Status": {
-            "Timestamp": f"2026-02-03T04:05:{number:02}.123456789Z",
-            "State": state,
-            "Message": "started",
-            **({"Err": error} if error else {}),
-            "ContainerStatus": {"ContainerID": SECRET, "PID": 0, "ExitCode": 1},
-            "PortStatus": {},
-        },
+        "Status": {**status, **container, **({"Err": error} if error else {})},
         "DesiredState": "running" if state in ("running", "pending") else "shutdown",
         "NetworksAttachments": [{"Network": {"ID": SECRET}, "Addresses": ["10.0.0.3/16"]}],
     }

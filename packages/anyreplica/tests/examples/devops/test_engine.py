@@ -37,29 +37,20 @@ def devops(upstream: Upstream) -> Iterator[Devops]:
         runner.run(asyncio.wait_for(server.wait_closed(), 5))
 
 
+NO_LISTS = [response("<html>internal"), response('{"message": "internal"}'), response("[null]")]
+NO_LISTS += [response(json.dumps([{"ID": "internal", "Spec": {"Name": ["internal"]}}])), response("[" * 100_000)]
+NO_LISTS += [response("[" + "1," * 1_000_000 + "1]"), response(gzip.compress(b"[]"), "Content-Encoding: gzip")]
+
+
 @pytest.mark.parametrize(
     ("answer", "endless", "why"),
     [
-        (
-            response('{"message": "internal"}', status="503 internal"),
-            b"",
-            "The Docker engine at DOCKER_HOST is not a manager",
-        ),
+        (response('{"message": "internal"}', status="503 internal"), b"", "engine at DOCKER_HOST is not a manager"),
         (response("internal", status="403 internal"), b"", "Docker answered HTTP 403 Forbidden"),
         (response("internal", status="400 internal"), b"", "Docker answered HTTP 400 Bad Request"),
         (response("", "Location: http://internal/", status="301 internal"), b"", "Docker answered HTTP 301 Moved"),
         (response("[]", status="204 internal"), b"", "Docker answered HTTP 204"),
-        (response("<html>internal"), b"", "list in the expected form"),
-        (response('{"message": "internal"}'), b"", "list in the expected form"),
-        (response("[null]"), b"", "list in the expected form"),
-        (
-            response(json.dumps([{"ID": "internal", "Spec": {"Name": ["internal"]}}])),
-            b"",
-            "list in the expected form",
-        ),
-        (response("[" + "1," * 1_000_000 + "1]"), b"", "list in the expected form"),
-        (response("[" * 100_000), b"", "list in the expected form"),
-        (response(gzip.compress(b"[]"), "Content-Encoding: gzip"), b"", "list in the expected form"),
+        *((answer, b"", "list in the expected form") for answer in NO_LISTS),
         (response(" " * 8_388_609), b"", "the limit is 8388608 bytes"),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", CHUNK, "the limit is 8388608 bytes"),
         (response("[", length=9), b"", "was incomplete"),

@@ -1,6 +1,5 @@
 """Tests of a run's JSON and CSV files."""
 
-import csv
 import json
 from pathlib import Path
 
@@ -19,6 +18,7 @@ def test_the_figures_follow_the_published_schema(run: Summary, tmp_path: Path) -
     schema = json.loads(SCHEMA.read_text())
     validator = jsonschema.Draft202012Validator(schema, format_checker=jsonschema.FormatChecker())
     validator.check_schema(schema)
+    assert all(each.get("description") for each in schema["properties"].values())
     write_json(tmp_path / "run.json", as_json(run, ["p99<1ms: p99 is 30.0 ms"], "command", "2026-11-21T12:00:00+00:00"))
     figures = json.loads((tmp_path / "run.json").read_text())
     validator.validate(figures)
@@ -26,25 +26,11 @@ def test_the_figures_follow_the_published_schema(run: Summary, tmp_path: Path) -
     assert figures["failed"] == run.failed
 
 
-def test_every_property_says_what_it_is() -> None:
-    """Each property of the schema has a description."""
-    properties = json.loads(SCHEMA.read_text())["properties"]
-    assert all(each.get("description") for each in properties.values())
-
-
 def test_every_request_is_a_line(tmp_path: Path) -> None:
     """The CSV file has one line per request, with the measured times."""
     write_csv(tmp_path / "run.csv", samples())
-    with (tmp_path / "run.csv").open() as stream:
-        rows = list(csv.DictReader(stream))
-    assert len(rows) == 10
-    assert rows[0] == {
-        "begun": "0.000000",
-        "ended": "0.010000",
-        "ms": "10.000",
-        "error": "",
-        "replica": "a",
-        "request": "tools/call echo",
-        "connection": "1",
-    }
-    assert [row["error"] for row in rows[-2:]] == ["HTTP 503", "timeout"]
+    first, *lines = (tmp_path / "run.csv").read_text().splitlines()
+    assert first == "begun,ended,ms,error,replica,request,connection"
+    assert len(lines) == 10
+    assert lines[0] == "0.000000,0.010000,10.000,,a,tools/call echo,1"
+    assert [line.split(",")[3] for line in lines[-2:]] == ["HTTP 503", "timeout"]

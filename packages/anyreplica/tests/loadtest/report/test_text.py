@@ -1,12 +1,12 @@
-"""Tests of the text report."""
+"""Tests of the text reports: of a run, and of a search for the knee."""
 
-import io
+import dataclasses
 
-import pytest
 from rich.console import Console
 
+from anyreplica.load.knee import Knee, Stage
 from anyreplica.load.latency import Samples
-from anyreplica.load.report.text import show
+from anyreplica.load.report.text import show, show_knee, show_stage
 from anyreplica.load.summary import Summary
 from anyreplica.load.watch import Generator
 from tests.loadtest.test_summary import SUMMARY, samples, summary
@@ -14,51 +14,62 @@ from tests.loadtest.test_summary import SUMMARY, samples, summary
 
 def shown(run: Summary, broken: list[str] | None = None, width: int = 120) -> str:
     """Return the printed report."""
-    console = Console(file=io.StringIO(), width=width)
-    show(run, broken or [], console)
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue()
+    console = Console(width=width)
+    with console.capture() as captured:
+        show(run, broken or [], console)
+    return captured.get()
 
 
 def test_the_familiar_sections() -> None:
-    """The report has its sections in order."""
+    """The report has its sections in order, and no text is cut off on a terminal of usual width."""
     text = shown(SUMMARY)
+    assert "…" not in text + shown(SUMMARY, width=80)
     places = [text.index(name) for name in ("SUMMARY", "RESPONSE TIMES", "REPLICA DISTRIBUTION", "VERDICT")]
     assert places == sorted(places)
     assert "✗ 1 × HTTP 503\n     draining" in text
     assert "✗ FAILED: 2 of 10 requests failed; 2 of 3 expected replicas took part." in text
 
 
-@pytest.mark.parametrize("width", [80, 120])
-def test_nothing_is_cut_off(width: int) -> None:
-    """On a terminal of usual width, no text is cut off."""
-    assert "…" not in shown(SUMMARY, width=width)
-
-
-def test_a_good_run_passes() -> None:
-    """A run without failures passes, and the report says so."""
+def test_a_run_passes_or_fails() -> None:
+    """A run without failures passes, unless it breaks a threshold or sends no request."""
     some = Samples()
     for number in range(30):
         some.add(0, 0.01, "", f"r{number % 3}", "tools/call echo", number + 1)
-    assert "✓ PASSED: every request succeeded; replicas that took part: 3 (expected: 3)." in shown(summary(some))
-
-
-def test_a_broken_threshold_fails_a_run_that_is_good_otherwise() -> None:
-    """A broken threshold fails a run that is otherwise good, and the report names it."""
-    some = Samples()
-    some.add(0, 0.01, "", "a", "tools/call echo", 1)
-    text = shown(summary(some, expected=1), ["p99<1ms: p99 is 10.0 ms"])
+    good = summary(some)
+    assert "✓ PASSED: every request succeeded; replicas that took part: 3 (expected: 3)." in shown(good)
+    text = shown(good, ["p99<1ms: p99 is 10.0 ms"])
     assert "✗ p99<1ms: p99 is 10.0 ms" in text
     assert "✗ FAILED: a threshold broke." in text
+    assert "✗ FAILED: no request was sent" in shown(summary(Samples()))
 
 
-def test_the_report_warns_of_a_generator_at_its_limit() -> None:
-    """The report warns if the generator was at its limit."""
+GOOD, BAD = Stage(100, SUMMARY, []), Stage(200, SUMMARY, ["p99<20ms: p99 is 30.0 ms"])
+
+
+def searched(*stages: Stage) -> str:
+    """Return the printed report of a search."""
+    console = Console(width=80)
+    with console.capture() as captured:
+        for stage in stages:
+            show_stage(stage, console)
+        show_knee(Knee(list(stages)), console)
+    return captured.get()
+
+
+def test_the_report_shows_the_knee_and_the_broken_threshold() -> None:
+    """The report shows each rate that was tried, and the knee with its threshold, or why there is none."""
+    text = searched(GOOD, BAD)
+    assert "100/s  p50    10.0 ms  p99    30.0 ms  ✓" in text
+    assert "200/s  p50    10.0 ms  p99    30.0 ms  ✗ p99<20ms: p99 is 30.0 ms" in text
+    assert "100/s is good, 200/s is too much: p99<20ms: p99 is 30.0 ms" in text
+    assert "Not found: a threshold broke at every rate." in searched(BAD)
+    assert "At least 100/s: the search was interrupted before a threshold broke." in searched(GOOD)
+
+
+def test_the_reports_warn_of_a_generator_at_its_limit() -> None:
+    """The reports warn if the generator was at its limit, which may then be the knee."""
     busy = Generator(processes=1, cpu=0.97, lag_p99_ms=1, late_p99_ms=0)
     text = shown(summary(samples(), generator=busy))
     assert "! The load generator may limit the result: it used 97% of a core" in text
-
-
-def test_a_run_without_a_reply_has_a_report_too() -> None:
-    """A run without a reply has a report, too."""
-    assert "✗ FAILED: no request was sent" in shown(summary(Samples()))
+    text = searched(GOOD, dataclasses.replace(BAD, summary=dataclasses.replace(SUMMARY, generator=busy)))
+    assert "The load generator may be the limit, not the server" in text

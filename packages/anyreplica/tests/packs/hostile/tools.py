@@ -9,49 +9,41 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from fastmcp import Context
-from fastmcp.dependencies import Depends
 from fastmcp.exceptions import ToolError
 from fastmcp.tools import Tool, tool
+
+from tests.packs.returning import depending, raising, returning
 
 
 class _Opaque:
     """A value that JSON cannot represent."""
 
 
-@tool
-async def raises() -> str:
-    """Fail with a secret in the message."""
-    raise ValueError("the password is hunter2")
-
-
-@tool
-async def raises_for_the_caller() -> str:
-    """Fail with a message for the caller."""
-    raise ToolError("no such account")
-
-
-@tool
-async def exits() -> str:
-    """Exit the process on the event loop."""
-    sys.exit(3)
+_RAISED: dict[str, tuple[Any, ...]] = {
+    "raises": (ValueError, "the password is hunter2"),
+    "raises_for_the_caller": (ToolError, "no such account"),
+    "exits": (SystemExit, 3),
+    "interrupts": (KeyboardInterrupt,),  # like Ctrl-C
+    "cancels_itself": (asyncio.CancelledError,),  # although nothing has cancelled the call
+    "complains_in_surrogates": (ToolError, "broken \ud800 text"),
+}
+_ENDLESS: list[Any] = []
+_ENDLESS.append(_ENDLESS)
+_RESULTS: dict[str, tuple[Any, ...]] = {
+    "returns_object": ({"value": _Opaque()}, Any),
+    "returns_surrogate": ("\ud800", str),
+    "returns_itself": (_ENDLESS, Any),
+    "returns_bytes": (b"\xff\xfe", bytes),
+    "returns_infinity": (float("inf"), float),
+    "returns_words_like_nan": ({"name": "NaN, Infinity"}, dict[str, str]),
+}
+globals().update(raising(_RAISED) | returning(_RESULTS))
 
 
 @tool
 def exits_in_thread() -> str:
     """Exit the process from a thread."""
     sys.exit(3)
-
-
-@tool
-async def interrupts() -> str:
-    """Raise KeyboardInterrupt, like Ctrl-C."""
-    raise KeyboardInterrupt
-
-
-@tool
-async def cancels_itself() -> str:
-    """Raise CancelledError although nothing has cancelled the call."""
-    raise asyncio.CancelledError
 
 
 @tool(timeout=0.3)
@@ -80,32 +72,6 @@ async def blocks_the_loop(seconds: float) -> str:
     """Block the whole event loop."""
     time.sleep(seconds)  # noqa: ASYNC251  # The tool must block.
     return "done"
-
-
-@tool
-async def returns_object() -> Any:
-    """Return a value that JSON cannot represent."""
-    return {"value": _Opaque()}
-
-
-@tool
-async def returns_surrogate() -> str:
-    """Return text that UTF-8 cannot encode."""
-    return "\ud800"
-
-
-@tool
-async def returns_itself() -> Any:
-    """Return a list that contains itself."""
-    endless: list[Any] = []
-    endless.append(endless)
-    return endless
-
-
-@tool
-async def returns_bytes() -> bytes:
-    """Return bytes that are not valid UTF-8."""
-    return b"\xff\xfe"
 
 
 @tool
@@ -140,6 +106,9 @@ async def _leave() -> None:
 async def _hang() -> str:
     await asyncio.Event().wait()
     return "unreachable"
+
+
+globals().update(depending({"depends_on_what_hangs": _hang, "depends_on_an_exit": _leave}))
 
 
 @tool
@@ -184,18 +153,6 @@ async def swallows_its_cancellation() -> str:
             continue
 
 
-@tool
-async def depends_on_what_hangs(value: str = Depends(_hang)) -> str:
-    """Wait forever for a dependency."""
-    return value
-
-
-@tool
-async def depends_on_an_exit(value: None = Depends(_leave)) -> str:
-    """Use a dependency that exits the process."""
-    return str(value)
-
-
 def _exits_by_hand() -> str:
     """Exit the process from a component without a decorator."""
     sys.exit(5)
@@ -216,24 +173,6 @@ def yields_for_ever_in_thread() -> Iterator[int]:
     """Yield items forever in a thread."""
     while True:
         yield 1
-
-
-@tool
-async def returns_infinity() -> float:
-    """Return a number that JSON cannot represent."""
-    return float("inf")
-
-
-@tool
-async def returns_words_like_nan() -> dict[str, str]:
-    """Return text that contains NaN and Infinity."""
-    return {"name": "NaN, Infinity"}
-
-
-@tool
-async def complains_in_surrogates() -> str:
-    """Fail with a message that UTF-8 cannot encode."""
-    raise ToolError("broken \ud800 text")
 
 
 @tool

@@ -10,6 +10,8 @@ from uuid import UUID
 from fastmcp.tools import tool
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, field_validator
 
+from tests.packs.returning import giving
+
 
 class Unit(Enum):
     """An enum."""
@@ -54,57 +56,27 @@ class Range:
     end: int = 10
 
 
-@tool
-async def gives_anything(value: Any) -> Any:
-    """Return a value of any type."""
-    return value
+_TYPES: dict[str, tuple[Any, ...]] = {
+    "gives_anything": (Any,),
+    "gives_undeclared": (),
+    "gives_mapping": (dict[str, Any],),
+    "gives_items": (list[Any],),
+    "gives_number": (int,),
+    "gives_fraction": (float,),
+    "gives_truth": (bool,),
+}
+globals().update(giving(_TYPES))
 
 
 @tool
-async def gives_undeclared(value):  # type: ignore[no-untyped-def]
-    """Return a value without an annotation."""
-    return value
-
-
-@tool
-async def gives_mapping(value: dict[str, Any]) -> dict[str, Any]:
-    """Return an object."""
-    return value
-
-
-@tool
-async def gives_items(value: list[Any]) -> list[Any]:
-    """Return a list."""
+async def gives_either(value: int | str | list[float] | None = None) -> int | str | list[float] | None:
+    """Return a value of one of several types."""
     return value
 
 
 @tool
 def gives_text(value: str) -> str:
     """Return a text from a thread."""
-    return value
-
-
-@tool
-async def gives_number(value: int) -> int:
-    """Return an integer."""
-    return value
-
-
-@tool
-async def gives_fraction(value: float) -> float:
-    """Return a number."""
-    return value
-
-
-@tool
-async def gives_truth(value: bool) -> bool:
-    """Return a bool."""
-    return value
-
-
-@tool
-async def gives_either(value: int | str | list[float] | None = None) -> int | str | list[float] | None:
-    """Return a value of one of several types."""
     return value
 
 

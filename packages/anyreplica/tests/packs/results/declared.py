@@ -1,52 +1,29 @@
 """Results whose declared type is missing, wrapped or wrong. The fast path answers them."""
 
+import asyncio
 from typing import Any
 
 from fastmcp.tools import tool
 
 from tests.packs.results import plain
+from tests.packs.returning import returning
 
-
-@tool
-async def any_text() -> Any:
-    """Return a text that is declared as Any."""
-    return "any"
-
-
-@tool
-async def undeclared_text():  # type: ignore[no-untyped-def]
-    """Return a text without an annotation."""
-    return "undeclared 👋"
-
-
-@tool
-async def undeclared_mapping():  # type: ignore[no-untyped-def]
-    """Return an object without an annotation."""
-    return {"b": 1, "a": {"huge": 2**70, "none": None}, 3: "three"}
+_RESULTS: dict[str, tuple[Any, ...]] = {
+    "any_text": ("any", Any),
+    "undeclared_text": ("undeclared 👋",),
+    "undeclared_mapping": ({"b": 1, "a": {"huge": 2**70, "none": None}, 3: "three"},),
+    "undeclared_number": (10**30,),
+    "undeclared_float": (1e22,),
+    "undeclared_truth": (False,),
+    "not_the_record_it_says": ({"name": "Ulm"}, plain.Town),
+}
+globals().update(returning(_RESULTS))
 
 
 @tool
 def undeclared_items():  # type: ignore[no-untyped-def]
     """Return a list without an annotation."""
     return [1, "two", None]
-
-
-@tool
-async def undeclared_number():  # type: ignore[no-untyped-def]
-    """Return a number without an annotation."""
-    return 10**30
-
-
-@tool
-async def undeclared_float():  # type: ignore[no-untyped-def]
-    """Return a float without an annotation."""
-    return 1e22
-
-
-@tool
-async def undeclared_truth():  # type: ignore[no-untyped-def]
-    """Return a bool without an annotation."""
-    return False
 
 
 @tool(output_schema=None)
@@ -104,13 +81,7 @@ def generated_in_a_thread():  # type: ignore[no-untyped-def]
 @tool
 def awaitable_from_a_thread():  # type: ignore[no-untyped-def]
     """Return an awaitable from a `def`."""
-    return plain.text()
-
-
-@tool
-async def not_the_record_it_says() -> plain.Town:
-    """Return an object although a model is declared."""
-    return {"name": "Ulm"}  # type: ignore[return-value]
+    return asyncio.sleep(0, "plain text")
 
 
 @tool(

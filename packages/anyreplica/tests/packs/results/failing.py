@@ -3,18 +3,19 @@
 import asyncio
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Literal
 
 from fastmcp import Context
-from fastmcp.dependencies import Depends
 from fastmcp.exceptions import NotFoundError, ToolError, ValidationError
 from fastmcp.tools import ToolResult, tool
 from fastmcp.utilities.types import Image
 from mcp import MCPError
 from mcp_types import INVALID_PARAMS, MISSING_REQUIRED_CLIENT_CAPABILITY, InputRequiredResult
 from pydantic import BaseModel, TypeAdapter
+
+from tests.packs.returning import depending, raising, returning
 
 RUNS: Counter[str] = Counter()
 """Number of runs of the body of `counts`, by its argument `key`."""
@@ -46,10 +47,37 @@ async def _fails_at_the_end() -> AsyncIterator[str]:
     raise ValueError("the password is hunter2")
 
 
-@tool
-async def fails_for_the_caller() -> str:
-    """Raise an error with a message for the caller."""
-    raise ToolError("no such account: ä 👋")
+_RAISED: dict[str, tuple[Any, ...]] = {
+    "fails_for_the_caller": (ToolError, "no such account: ä 👋"),
+    "fails_as_if_not_found": (NotFoundError, "no such row"),
+    "fails_as_if_arguments_were_wrong": (ValidationError, "no such argument"),
+    "fails_by_protocol": (MCPError, INVALID_PARAMS, "by the protocol", {"why": None}),
+    # The specification requires this error for a missing capability.
+    "fails_for_lack_of_capability": (
+        MCPError,
+        MISSING_REQUIRED_CLIENT_CAPABILITY,
+        "needs sampling",
+        {"requiredCapabilities": {"sampling": {}}},
+    ),
+    "fails_in_time": (TimeoutError, "upstream"),  # as a network library does
+    "fails_in_a_group": (ExceptionGroup, "several", [ValueError("one"), ToolError("two")]),
+    "fails_to_stop": (StopIteration, "early"),  # a coroutine cannot raise it
+    "interrupts": (KeyboardInterrupt,),  # like Ctrl-C
+    "cancels": (asyncio.CancelledError,),
+    "complains_in_surrogates": (ToolError, "broken \ud800 text"),
+}
+_RESULTS: dict[str, tuple[Any, ...]] = {
+    "returns_infinity": (float("inf"), float),
+    "returns_surrogate": ("\ud800", str),
+    "returns_surrogate_within": ({"a": "\ud800"}, dict[str, str]),
+}
+_DEPENDENCIES: dict[str, Callable[..., Any]] = {
+    "depends_on_failure": _fails,
+    "depends_on_failure_for_the_caller": _fails_for_the_caller,
+    "depends_on_failure_to_validate": _fails_to_validate,
+    "depends_on_failure_at_the_end": _fails_at_the_end,
+}
+globals().update(raising(_RAISED) | returning(_RESULTS) | depending(_DEPENDENCIES))
 
 
 @tool
@@ -80,18 +108,6 @@ def fails_in_a_thread() -> str:
 
 
 @tool
-async def fails_as_if_not_found() -> str:
-    """Raise FastMCP's error for a missing component."""
-    raise NotFoundError("no such row")
-
-
-@tool
-async def fails_as_if_arguments_were_wrong() -> str:
-    """Raise FastMCP's error for wrong arguments."""
-    raise ValidationError("no such argument")
-
-
-@tool
 async def fails_to_validate() -> str:
     """Raise pydantic's error in the body."""
     return str(_Strict.model_validate({"number": "no number"}))
@@ -101,37 +117,6 @@ async def fails_to_validate() -> str:
 def fails_to_validate_in_a_thread() -> str:
     """Raise pydantic's error from a thread."""
     return _fails_to_validate()
-
-
-@tool
-async def fails_by_protocol() -> str:
-    """Raise an error of the protocol."""
-    raise MCPError(INVALID_PARAMS, "by the protocol", {"why": None})
-
-
-@tool
-async def fails_for_lack_of_capability() -> str:
-    """Raise the error that the specification requires for a missing capability."""
-    data: dict[str, Any] = {"requiredCapabilities": {"sampling": {}}}
-    raise MCPError(MISSING_REQUIRED_CLIENT_CAPABILITY, "needs sampling", data)
-
-
-@tool
-async def fails_in_time() -> str:
-    """Raise TimeoutError, as a network library does."""
-    raise TimeoutError("upstream")
-
-
-@tool
-async def fails_in_a_group() -> str:
-    """Raise an exception group."""
-    raise ExceptionGroup("several", [ValueError("one"), ToolError("two")])
-
-
-@tool
-async def fails_to_stop() -> Any:
-    """Raise StopIteration, which a coroutine cannot raise."""
-    raise StopIteration("early")
 
 
 @tool
@@ -151,18 +136,6 @@ async def exits_later() -> str:
     """Try to exit the process after a wait."""
     await asyncio.sleep(0)
     sys.exit(3)
-
-
-@tool
-async def interrupts() -> str:
-    """Raise KeyboardInterrupt, like Ctrl-C."""
-    raise KeyboardInterrupt
-
-
-@tool
-async def cancels() -> str:
-    """Raise CancelledError."""
-    raise asyncio.CancelledError
 
 
 @tool
@@ -187,54 +160,6 @@ async def never_ends() -> str:
     """Wait forever."""
     await asyncio.Event().wait()
     return "unreachable"
-
-
-@tool
-async def returns_infinity() -> float:
-    """Return a number that JSON cannot represent."""
-    return float("inf")
-
-
-@tool
-async def returns_surrogate() -> str:
-    """Return text that is not valid Unicode."""
-    return "\ud800"
-
-
-@tool
-async def returns_surrogate_within() -> dict[str, str]:
-    """Return an object that contains text that is not valid Unicode."""
-    return {"a": "\ud800"}
-
-
-@tool
-async def complains_in_surrogates() -> str:
-    """Raise an error for the caller with text that is not valid Unicode."""
-    raise ToolError("broken \ud800 text")
-
-
-@tool
-async def depends_on_failure(value: str = Depends(_fails)) -> str:
-    """Use a dependency that fails."""
-    return value
-
-
-@tool
-async def depends_on_failure_for_the_caller(value: str = Depends(_fails_for_the_caller)) -> str:
-    """Use a dependency that fails with a message for the caller."""
-    return value
-
-
-@tool
-async def depends_on_failure_to_validate(value: str = Depends(_fails_to_validate)) -> str:
-    """Use a dependency that fails with pydantic's error."""
-    return value
-
-
-@tool
-async def depends_on_failure_at_the_end(value: str = Depends(_fails_at_the_end)) -> str:
-    """Use a dependency that fails after the body has ended."""
-    return value
 
 
 @tool
@@ -293,28 +218,28 @@ End = Literal[
 ]  # fmt: skip
 
 
-@tool(timeout=0.5)
-async def counts(key: str, end: End = "text") -> Any:
-    """Count the run, then end as the argument `end` says."""
+def _count(key: str, end: End) -> Any:
     RUNS[key] += 1
     if end in _ERRORS:
         raise type(_ERRORS[end])(*_ERRORS[end].args)
     if end == "invalid":
         _Strict.model_validate({})
+    return _VALUES.get(end)
+
+
+@tool(timeout=0.5)
+async def counts(key: str, end: End = "text") -> Any:
+    """Count the run, then end as the argument `end` says."""
+    value = _count(key, end)
     if end == "late":
         await asyncio.Event().wait()
-    return _VALUES.get(end)
+    return value
 
 
 @tool(timeout=5)
 def counts_in_a_thread(key: str, end: End = "text") -> Any:
     """Count the run, then end as the argument `end` says, in a thread."""
-    RUNS[key] += 1
-    if end in _ERRORS:
-        raise type(_ERRORS[end])(*_ERRORS[end].args)
-    if end == "invalid":
-        _Strict.model_validate({})
-    return _VALUES.get(end)
+    return _count(key, end)
 
 
 @tool(output_schema={"type": "object"})

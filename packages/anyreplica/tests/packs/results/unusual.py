@@ -23,6 +23,8 @@ from mcp_types import (
 )
 from pydantic import BaseModel, PlainSerializer, RootModel
 
+from tests.packs.returning import returning
+
 _PIXEL = b"\x89PNG\r\n\x1a\n"
 
 
@@ -75,38 +77,75 @@ class Derived(Base):
     b: int = 2
 
 
-@tool
-async def nothing() -> None:
-    """Return None."""
+_MIDNIGHT = datetime.fromisoformat("2026-07-28T00:00:00+00:00")
+_ONE, _TWO = TextContent(type="text", text="one"), TextContent(type="text", text="two")
+_ALL_FIELDS: dict[str, Any] = {"annotations": Annotations(audience=["user"], priority=0.5), "_meta": {"a": {"b": None}}}
+_HELD = TextResourceContents(uri="test://held", text="held", mime_type="text/plain")
+_SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}}
+_QUESTION = ElicitRequest(
+    method="elicitation/create", params=ElicitRequestFormParams(message="Who?", requested_schema=_SCHEMA)
+)
 
-
-@tool
-async def maybe_not() -> str | None:
-    """Return an optional text that is absent."""
-    return None
-
-
-@tool
-async def undeclared_nothing():  # type: ignore[no-untyped-def]
-    """Return None without an annotation."""
-
-
-@tool
-async def items_none() -> list[int]:
-    """Return an empty list."""
-    return []
-
-
-@tool
-async def undeclared_items_none():  # type: ignore[no-untyped-def]
-    """Return an empty list without an annotation."""
-    return []
-
-
-@tool
-async def pair_of_none() -> tuple[()]:
-    """Return an empty tuple."""
-    return ()
+_RESULTS: dict[str, tuple[Any, ...]] = {
+    "nothing": (None, None),
+    "maybe_not": (None, str | None),
+    "undeclared_nothing": (None,),
+    "items_none": ([], list[int]),
+    "undeclared_items_none": ([],),
+    "pair_of_none": ((), tuple[()]),
+    "members": ({1}, set[int]),
+    "members_frozen": (frozenset({"a"}), frozenset[str]),
+    "blocks": ([_ONE, _TWO], list[TextContent]),
+    "blocks_and_more": ([_ONE, {"two": None}, 3, "four", Image(data=_PIXEL, format="png"), b"\xff"],),
+    "block_annotated": (TextContent(type="text", text="for you", **_ALL_FIELDS), TextContent),
+    "picture": (Image(data=_PIXEL, format="png"), Image),
+    "pictures": ([Image(data=_PIXEL, format="png")], list[Image]),
+    "sound": (Audio(data=b"RIFF", format="wav"), Audio),
+    "document": (File(data=b"text", format="plain", name="notes"), File),
+    "embedded": (EmbeddedResource(type="resource", resource=_HELD), EmbeddedResource),
+    # The first protocol versions do not have this content type.
+    "linked": (ResourceLink(type="resource_link", name="link", uri="test://linked"), ResourceLink),
+    "color": (Color.RED, Color),
+    "color_deep": (Color.DEEP,),
+    "size": (Size.SMALL, Size),
+    "size_as_number": (Size.SMALL, int),
+    "word": (Word("word"), str),
+    "moment": (_MIDNIGHT, datetime),
+    "price": (Decimal("0.10"), Decimal),
+    "key": (UUID(int=3), UUID),
+    "raw": (b"raw \xc3\xa4", bytes),
+    "raw_binary": (b"\xff\xfe", bytes),  # no UTF-8
+    "raw_within": ({"raw": b"\xff\xfe"}, dict[str, bytes]),
+    "undeclared_raw_within": ({"raw": b"\xff\xfe"},),
+    "undeclared_moment": (_MIDNIGHT,),
+    "undeclared_model": (Derived(),),
+    "derived": (Derived(), Base),
+    "names": (Names(["a", "b"]), Names),
+    "names_none": (Names([]), Names),
+    # The types of these three write something else than the value.
+    "items_written_away": ([1], Annotated[list[int], PlainSerializer(lambda _: [])]),
+    "mapping_written_away": ({"a": 1}, Annotated[dict[str, int], PlainSerializer(lambda _: None)]),
+    "text_written_away": ("text", Annotated[str, PlainSerializer(lambda _: [])]),
+    "undeclared_ordered": (OrderedDict(b=1, a=2),),
+    "queue": (deque([1, 2]), Any),
+    "place": (Place(1, 2), Place),
+    "result": (
+        ToolResult(content="text", structured_content={"a": None, "huge": 10**30}, meta={"trace": {"a": 1}}),
+        ToolResult,
+    ),
+    "result_of_error": (ToolResult(content="it went wrong", is_error=True), ToolResult),
+    "result_structured": (ToolResult(structured_content={"only": ["structured", 1e22]}), ToolResult),
+    "result_of_the_protocol": (
+        CallToolResult(content=[_ONE], structured_content={"a": 1}, is_error=False, _meta={"m": None}),
+        CallToolResult,
+    ),
+    "result_of_the_protocol_of_error": (CallToolResult(content=[_ONE], is_error=True),),
+    # The declared type does not allow the first question, but the second.
+    "asks": (InputRequiredResult(input_requests={"who": _QUESTION}, request_state="asked"), str),
+    "asks_as_it_says": (InputRequiredResult(request_state="asked"), InputRequiredResult | str),
+    "returns_opaque": ({"value": Opaque()}, Any),
+}
+globals().update(returning(_RESULTS))
 
 
 @tool
@@ -116,266 +155,7 @@ async def generates_nothing() -> AsyncIterator[int]:
         yield item
 
 
-@tool
-async def members() -> set[int]:
-    """Return a set."""
-    return {1}
-
-
-@tool
-async def members_frozen() -> frozenset[str]:
-    """Return a frozen set."""
-    return frozenset({"a"})
-
-
-@tool
-async def blocks() -> list[TextContent]:
-    """Return content blocks."""
-    return [TextContent(type="text", text="one"), TextContent(type="text", text="two")]
-
-
-@tool
-async def blocks_and_more():  # type: ignore[no-untyped-def]
-    """Return content blocks and other values in one list."""
-    return [TextContent(type="text", text="one"), {"two": None}, 3, "four", Image(data=_PIXEL, format="png"), b"\xff"]
-
-
-@tool
-async def block_annotated() -> TextContent:
-    """Return a content block with all optional fields."""
-    about = Annotations(audience=["user"], priority=0.5)
-    return TextContent(type="text", text="for you", annotations=about, _meta={"a": {"b": None}})
-
-
-@tool
-async def picture() -> Image:
-    """Return an image."""
-    return Image(data=_PIXEL, format="png")
-
-
-@tool
-async def pictures() -> list[Image]:
-    """Return images."""
-    return [Image(data=_PIXEL, format="png")]
-
-
-@tool
-async def sound() -> Audio:
-    """Return audio."""
-    return Audio(data=b"RIFF", format="wav")
-
-
-@tool
-async def document() -> File:
-    """Return a file."""
-    return File(data=b"text", format="plain", name="notes")
-
-
-@tool
-async def embedded() -> EmbeddedResource:
-    """Return a resource."""
-    held = TextResourceContents(uri="test://held", text="held", mime_type="text/plain")
-    return EmbeddedResource(type="resource", resource=held)
-
-
-@tool
-async def linked() -> ResourceLink:
-    """Return a resource link, a content type that the first protocol versions do not have."""
-    return ResourceLink(type="resource_link", name="link", uri="test://linked")
-
-
-@tool
-async def color() -> Color:
-    """Return a member of an enum."""
-    return Color.RED
-
-
-@tool
-async def color_deep():  # type: ignore[no-untyped-def]
-    """Return a member of an enum without an annotation."""
-    return Color.DEEP
-
-
-@tool
-async def size() -> Size:
-    """Return a member of an enum of numbers."""
-    return Size.SMALL
-
-
-@tool
-async def size_as_number() -> int:
-    """Return a member of an enum of numbers that is declared as a number."""
-    return Size.SMALL
-
-
-@tool
-async def word() -> str:
-    """Return a text of a subclass of str."""
-    return Word("word")
-
-
-@tool
-async def moment() -> datetime:
-    """Return a point in time."""
-    return datetime.fromisoformat("2026-07-28T00:00:00+00:00")
-
-
-@tool
-async def price() -> Decimal:
-    """Return a decimal."""
-    return Decimal("0.10")
-
-
-@tool
-async def key() -> UUID:
-    """Return a UUID."""
-    return UUID(int=3)
-
-
-@tool
-async def raw() -> bytes:
-    """Return bytes that are valid UTF-8."""
-    return b"raw \xc3\xa4"
-
-
-@tool
-async def raw_binary() -> bytes:
-    """Return bytes that are not valid UTF-8."""
-    return b"\xff\xfe"
-
-
-@tool
-async def raw_within() -> dict[str, bytes]:
-    """Return an object with bytes that are not valid UTF-8."""
-    return {"raw": b"\xff\xfe"}
-
-
-@tool
-async def undeclared_raw_within():  # type: ignore[no-untyped-def]
-    """Return an object with bytes that are not valid UTF-8, without an annotation."""
-    return {"raw": b"\xff\xfe"}
-
-
-@tool
-async def undeclared_moment():  # type: ignore[no-untyped-def]
-    """Return a point in time without an annotation."""
-    return datetime.fromisoformat("2026-07-28T00:00:00+00:00")
-
-
-@tool
-async def undeclared_model():  # type: ignore[no-untyped-def]
-    """Return a model without an annotation."""
-    return Derived()
-
-
-@tool
-async def derived() -> Base:
-    """Return a model of a subclass."""
-    return Derived()
-
-
-@tool
-async def names() -> Names:
-    """Return a model that is not a JSON object."""
-    return Names(["a", "b"])
-
-
-@tool
-async def names_none() -> Names:
-    """Return an empty model that is not a JSON object."""
-    return Names([])
-
-
-@tool
-async def items_written_away() -> Annotated[list[int], PlainSerializer(lambda _: [])]:
-    """Return a list that its type serializes as an empty list."""
-    return [1]
-
-
-@tool
-async def mapping_written_away() -> Annotated[dict[str, int], PlainSerializer(lambda _: None)]:
-    """Return an object that its type serializes as null."""
-    return {"a": 1}
-
-
-@tool
-async def text_written_away() -> Annotated[str, PlainSerializer(lambda _: [])]:
-    """Return a text that its type serializes as an empty list."""
-    return "text"
-
-
-@tool
-async def undeclared_ordered():  # type: ignore[no-untyped-def]
-    """Return a subclass of dict."""
-    return OrderedDict(b=1, a=2)
-
-
-@tool
-async def queue() -> Any:
-    """Return a sequence that is not a list."""
-    return deque([1, 2])
-
-
-@tool
-async def place() -> Place:
-    """Return a named tuple."""
-    return Place(1, 2)
-
-
-@tool
-async def result() -> ToolResult:
-    """Return FastMCP's ToolResult."""
-    return ToolResult(content="text", structured_content={"a": None, "huge": 10**30}, meta={"trace": {"a": 1}})
-
-
-@tool
-async def result_of_error() -> ToolResult:
-    """Return FastMCP's ToolResult with an error."""
-    return ToolResult(content="it went wrong", is_error=True)
-
-
-@tool
-async def result_structured() -> ToolResult:
-    """Return FastMCP's ToolResult without text."""
-    return ToolResult(structured_content={"only": ["structured", 1e22]})
-
-
-@tool
-async def result_of_the_protocol() -> CallToolResult:
-    """Return the protocol's CallToolResult."""
-    text = TextContent(type="text", text="text")
-    return CallToolResult(content=[text], structured_content={"a": 1}, is_error=False, _meta={"m": None})
-
-
-@tool
-async def result_of_the_protocol_of_error():  # type: ignore[no-untyped-def]
-    """Return the protocol's CallToolResult with an error, without an annotation."""
-    return CallToolResult(content=[TextContent(type="text", text="wrong")], is_error=True)
-
-
 @tool(output_schema=None)
 async def unstructured_picture() -> Image:
     """Return an image without structured content."""
     return Image(data=_PIXEL, format="png")
-
-
-@tool
-async def asks() -> str:
-    """Ask the client a question although the declared type does not allow it."""
-    schema = {"type": "object", "properties": {"name": {"type": "string"}}}
-    question = ElicitRequestFormParams(message="Who?", requested_schema=schema)
-    return InputRequiredResult(  # type: ignore[return-value]
-        input_requests={"who": ElicitRequest(method="elicitation/create", params=question)}, request_state="asked"
-    )
-
-
-@tool
-async def asks_as_it_says() -> InputRequiredResult | str:
-    """Ask the client a question, as the declared type allows."""
-    return InputRequiredResult(request_state="asked")
-
-
-@tool
-async def returns_opaque() -> Any:
-    """Return an object that JSON cannot represent."""
-    return {"value": Opaque()}
