@@ -30,7 +30,7 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 SYSTEM = {"conformance", "helm", "swarm", "world"}
 """Folders whose tests are in the tier *system*."""
-_SERVERS = re.compile(r"\b(\w*Server|\w*Fleet|Queue|Collector|StartRedis)\b")
+_SERVERS = re.compile(r"\b(\w*Server|\w*Fleet|Queue|Collector|StartRedis|Prometheus)\b")
 """Types of fixtures that start servers."""
 _SHARED = re.compile(r"\b(brought|login_fleet|full_fleet|asking_fleet|fleet_with_redis): ")
 """Session fixtures that start slowly and that several files use."""

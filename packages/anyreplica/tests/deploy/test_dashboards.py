@@ -13,7 +13,7 @@ import yaml
 from conftest import Server, until
 from tests.autoscale.engine import Engine, autoscaling
 from tests.deploy.prometheus import FOLDER, Prometheus, rules, scraping, uncompared
-from tests.deploy.traffic import SETTINGS, traffic
+from tests.deploy.traffic import SETTINGS, traffic, write_keys
 from tests.replicas import KEYS, RedisServer, running
 
 pytestmark = pytest.mark.slow
@@ -47,7 +47,9 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]
     folder = tmp_path_factory.mktemp("fleet")
     with contextlib.ExitStack() as stack:
         redis = stack.enter_context(RedisServer(folder / "redis.log"))
-        settings = {**SETTINGS, "JOBS_URL": redis.url, "REDIS_URL": redis.url, "METRICS_TOKEN": TOKEN}
+        keys = write_keys(folder / "keys")
+        settings = {**SETTINGS, "API_KEYS_FILE": keys, "JOBS_URL": redis.url, "REDIS_URL": redis.url}
+        settings["METRICS_TOKEN"] = TOKEN
         replicas = stack.enter_context(running(folder, 3, **settings)).replicas
         shared = {"MCP_REPLICAS": "3", "REQUEST_STATE_KEYS": KEYS}
         stack.enter_context(Server(folder / "worker.log", "worker", **settings, **shared))
@@ -70,7 +72,6 @@ def variables(prometheus: Prometheus) -> Variables:
     return chosen
 
 
-@pytest.mark.servers
 @pytest.mark.needs("prometheus")
 @pytest.mark.needs("redis")
 @pytest.mark.parametrize("panel", PANELS)
@@ -83,7 +84,6 @@ def test_every_query_of_a_panel_has_a_result(prometheus: Prometheus, variables: 
             assert legend <= series.labels.keys(), expression
 
 
-@pytest.mark.servers
 @pytest.mark.needs("prometheus")
 @pytest.mark.needs("redis")
 @pytest.mark.parametrize("name", [*rules("alert"), *rules("record")])
@@ -94,7 +94,6 @@ def test_every_rule_has_data(prometheus: Prometheus, name: str) -> None:
     assert prometheus.wait(expression)
 
 
-@pytest.mark.servers
 @pytest.mark.needs("prometheus")
 @pytest.mark.needs("redis")
 def test_the_metrics_show_all_outcomes(prometheus: Prometheus) -> None:

@@ -1,31 +1,40 @@
 """Callers of all kinds, which produce data for the dashboards."""
 
 import contextlib
+import json
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle
+from pathlib import Path
 from typing import Any
 
 import httpx
 
+from anyreplica.features.keys.key import hash_of
 from conftest import Server
 from tests.calls import ENVELOPE, HEADERS, VERSION, request
 from tests.sessions.client import ADA, start
 
 TOKEN = "t" * 40
+HURRIED = "h" * 40
+"""The key of a caller whose rate limit is one call per hour."""
 SETTINGS = {
     "MCP_COMPONENTS": "server,tests.packs.hostile.prompts,tests.packs.observed,tests.packs.timed,tests.packs.working",
     "AUTH_ENABLED": "true",
     "AUTH_TOKEN": TOKEN,
-    "RATE_LIMIT": "100/s",
-    "RATE_BURST": "20",
     "MAX_IN_FLIGHT": "2",
     "MAX_BODY_BYTES": "4096",
     "JOBS_CONCURRENCY": "1",
     "HANDSHAKE_SESSIONS": "full",
 }
-"""Settings with which some of the calls are refused."""
+"""Settings with which some of the calls are refused. API_KEYS_FILE must name a file of `write_keys`."""
+
+
+def write_keys(file: Path) -> str:
+    """Write the key file of the callers, and return its path."""
+    file.write_text(json.dumps({"id": "hurried", "hash": hash_of(HURRIED), "rate": "1/h"}))
+    return str(file)
 
 
 @contextlib.contextmanager
@@ -75,8 +84,8 @@ def _round(client: httpx.Client, pool: ThreadPoolExecutor) -> None:
     _submit(client, "text_of", length=3)
     _submit(client, "tells", why="no")
     client.delete(f"/jobs/{_submit(client, 'text_of', length=3)}")
-    for _ in range(60):
-        _call(client, "echo", message="in a hurry")
+    for _ in range(5):
+        client.post("/mcp", json=request("tools/list"), headers={"Authorization": f"Bearer {HURRIED}"})
 
 
 def _ask(client: httpx.Client, method: str, params: dict[str, Any] | None = None) -> None:

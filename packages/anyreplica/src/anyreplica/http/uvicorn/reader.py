@@ -308,9 +308,7 @@ class Reader:
                 self._connection, scope, bytearray(), keep_alive=False, expects_100=expects_100
             )
         else:
-            self.latest = Cycle(
-                self._connection, scope, bytearray(), keep_alive=keep_alive, expects_100=expects_100
-            )
+            self.latest = Cycle(self._connection, scope, bytearray(), keep_alive=keep_alive, expects_100=expects_100)
         self.waiting.append(self.latest)
 
     def _too_long(self) -> tuple[str, str]:
