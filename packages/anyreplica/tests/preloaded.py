@@ -75,11 +75,7 @@ class Forked:
         return None
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for the end of the process and return its exit code.
-
-        Raises:
-            subprocess.TimeoutExpired: the process still runs after `timeout` seconds.
-        """
+        """Wait for the process and return its exit code, or raise `subprocess.TimeoutExpired`."""
         if self.returncode is None:
             awaited = select.poll()
             awaited.register(self._end, select.POLLIN)
@@ -135,12 +131,7 @@ class Preloaded:
         return {name: environment[name] for name in names}
 
     def fits(self, command: Sequence[str], environment: Mapping[str, str]) -> bool:
-        """Return whether a forked server behaves exactly like a server in a new Python process.
-
-        Args:
-            command: the arguments of Python, such as `-m server worker`.
-            environment: the environment of the server.
-        """
+        """Return whether a forked server behaves exactly like one in a new Python process with these arguments."""
         option, module, *rest = command
         return (
             option == "-m"
@@ -214,10 +205,7 @@ def _report_ends(ends: dict[int, int]) -> None:
 
 
 def _become(output: int, environment: dict[str, str]) -> None:
-    """Put a forked process into the state of a new process.
-
-    The process gets a new session, the given environment, and no open files except the usual three.
-    """
+    """Give a forked process a new session, the given environment, and no open files except the usual three."""
     os.setsid()
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)

@@ -173,10 +173,7 @@ return cjson.encode(found)
 
 
 class RedisServer:
-    """A `redis-server` process that runs inside a `with` block.
-
-    After a restart it has the same port. It has lost its data unless `keep` was called before.
-    """
+    """A `redis-server` process within a `with` block. A restart keeps the port, and the data only after `keep`."""
 
     def __init__(self, log: Path) -> None:
         self.log = log
@@ -216,10 +213,7 @@ class RedisServer:
         return subprocess.run(client, capture_output=True, text=True, check=False, timeout=60).stdout.strip()
 
     def entries(self, pattern: str) -> dict[str, tuple[str, int]]:
-        """Return the values of all texts under matching keys, each with its expiry in seconds. -1: it has no expiry.
-
-        One script reads them, because other tests may have left a thousand keys.
-        """
+        """Return the values and expiries (-1: none) of all matching texts. One script reads them, however many."""
         found: dict[str, tuple[str, int]] = json.loads(self.ask("eval", _ENTRIES, "0", pattern))
         return found
 
@@ -265,11 +259,7 @@ class Fleet:
 
 @contextlib.contextmanager
 def running(folder: Path, count: int = 3, *, command: Sequence[str] = (), **settings: str) -> Iterator[Fleet]:
-    """Run replicas behind a round-robin proxy. By default they serve the sample and the conformance pack.
-
-    Args:
-        command: arguments of Python that run one replica of another server.
-    """
+    """Run replicas behind a round-robin proxy: of the sample and the conformance pack, or of Python's `command`."""
     common = {"MCP_REPLICAS": str(count), "REQUEST_STATE_KEYS": KEYS, "MCP_COMPONENTS": COMPONENTS, **settings}
     replicas: list[Server] = []
     try:
@@ -314,10 +304,7 @@ def fleet_with_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet
 
 
 def asking(family: Family, method: str, params: dict[str, Any] | None = None, **meta: Any) -> dict[str, Any]:
-    """Return the body and headers of a request as keyword arguments for httpx.
-
-    The arguments `meta` become members of the request's `_meta`.
-    """
+    """Return a request, with `meta` as members of its `_meta`, as keyword arguments for httpx."""
     params = dict(params or {})
     headers = dict(HEADERS)
     if family == "stateless":
@@ -332,10 +319,7 @@ def asking(family: Family, method: str, params: dict[str, Any] | None = None, **
 
 @contextlib.contextmanager
 def streaming(url: str, asked: dict[str, Any]) -> Iterator[tuple[httpx.Response, Iterator[dict[str, Any]]]]:
-    """Send a request from a client that accepts event streams.
-
-    Yields the response and an iterator over its messages, which arrive one by one.
-    """
+    """Send a request that accepts event streams. Yield the response and an iterator over its messages."""
     headers = {**asked["headers"], "Accept": BOTH}
     with (
         httpx.Client(verify=False, timeout=60) as client,

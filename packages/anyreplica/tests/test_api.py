@@ -93,10 +93,7 @@ assert not changed, changed
 
 @pytest.mark.servers
 def test_an_import_has_no_side_effects() -> None:
-    """An import changes nothing global: environment, garbage collector, log handlers, signals, threads and paths.
-
-    It also changes no attribute of a module or class of another package.
-    """
+    """An import changes nothing global: no environment, signal, handler or thread, and nobody else's attribute."""
     files = [file.relative_to(SOURCE.parent).with_suffix("") for file in SOURCE.rglob("*.py")]
     own = [".".join(file.parts) for file in files if not file.stem.startswith("__")]
     others = sorted({name for file in SOURCE.rglob("*.py") for name in _imported(file)})
@@ -118,17 +115,7 @@ def _imported(file: Path) -> Iterator[str]:
                 yield name
 
 
-_PATCHABLE = [
-    "anyio",
-    "docket",
-    "fastmcp",
-    "fastmcp_tasks",
-    "httpx2",
-    "mcp",
-    "redis",
-    "starlette",
-    "uvicorn",
-]
+_PATCHABLE = ["anyio", "docket", "fastmcp", "fastmcp_tasks", "httpx2", "mcp", "redis", "starlette", "uvicorn"]
 """Packages whose modules this package could change."""
 
 
@@ -150,10 +137,7 @@ def test_each_public_name_is_defined_once() -> None:
 
 
 def _defined(node: ast.stmt) -> list[str]:
-    """Return the public classes and constants that a statement defines.
-
-    Names of one letter are type variables. They do not count.
-    """
+    """Return the public classes and constants of a statement, without type variables (names of one letter)."""
     if isinstance(node, ast.ClassDef):
         return [] if node.name.startswith("_") else [node.name]
     if isinstance(node, ast.Assign | ast.AnnAssign):

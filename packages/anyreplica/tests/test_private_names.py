@@ -141,11 +141,7 @@ _STANDARD |= {"__wrapped__", "__path__", "__file__", "__signature__", "__version
 
 @dataclass(frozen=True)
 class Use:
-    """A use of a private name.
-
-    Attributes:
-        name: the full name, if the object was imported. Otherwise only the name of the attribute.
-    """
+    """A use of a private name: the full one of an imported object, or only that of an attribute."""
 
     file: str
     line: int

@@ -8,10 +8,7 @@ from conftest import PACKAGE, ROOT, environment
 
 
 def accepted_by_mypy(folder: Path) -> tuple[bool, str]:
-    """Check the modules of a folder in strict mode. Return whether mypy found no error, and its output.
-
-    mypy uses the cache of `make lint`.
-    """
+    """Check a folder in strict mode, with the cache of `make lint`. Return whether it has no error, and the output."""
     checked = subprocess.run(
         [sys.executable, "-m", "mypy", "--config-file", str(PACKAGE / "pyproject.toml"), str(folder)],
         cwd=PACKAGE,

@@ -222,12 +222,7 @@ async def say_nothing(connection: Connection, dice: Random) -> None:
 
 @dataclass
 class Way:
-    """A way to behave.
-
-    Attributes:
-        weight: relative frequency of this way.
-        most: maximum number of connections that behave in this way at the same time.
-    """
+    """A way to behave: its relative frequency, and how many connections may behave so at the same time."""
 
     act: Callable[[Connection, Random], Coroutine[Any, Any, None]]
     weight: int

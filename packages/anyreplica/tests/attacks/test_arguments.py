@@ -36,10 +36,7 @@ def answers(replica: Attacked, requests: list[bytes], times: int = 6) -> list[by
 @pytest.mark.parametrize("arguments", [_UNKNOWN, _MANY])
 @pytest.mark.parametrize("tool", ["echo", "export_data", "submit_job"])
 def test_unknown_arguments(attack: Attack, tool: str, arguments: dict[str, Any]) -> None:
-    """The error for many unknown arguments is small: it lists ten of them, or says that the body has too many values.
-
-    This holds for a plain tool, for a job's own tool, and for the tool `submit_job`.
-    """
+    """The error of each kind of tool lists ten of many unknown arguments, or says that the values are too many."""
     replica = attack()
     with replica.beside_good_client():
         given = {"job": "export_data", "arguments": arguments} if tool == "submit_job" else arguments
@@ -53,10 +50,7 @@ def test_unknown_arguments(attack: Attack, tool: str, arguments: dict[str, Any])
 @pytest.mark.alone
 @pytest.mark.parametrize("arguments", [_UNKNOWN, _MANY])
 def test_unknown_params_of_a_submission(attack: Attack, arguments: dict[str, Any]) -> None:
-    """The replica refuses a `POST /jobs` with many unknown parameters, and its reply is small.
-
-    The unknown names stand beside the job's name or among its parameters.
-    """
+    """A `POST /jobs` with many unknown names, beside the job's name or in its params, gets a small refusal."""
     replica = attack()
     bodies: list[Any] = [{"job": "export_data", "params": arguments}, {"job": "export_data", **arguments}]
     with replica.beside_good_client():

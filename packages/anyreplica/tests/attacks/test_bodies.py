@@ -19,10 +19,7 @@ _SENT = b" " * _BYTES
 @pytest.mark.alone
 @pytest.mark.parametrize("paths", [("/mcp",), ("/jobs",), ("/mcp", "/jobs")], ids=["mcp", "jobs", "both"])
 def test_the_largest_bodies(attack: Attack, paths: tuple[str, ...]) -> None:
-    """A replica refuses at least half of a hundred unfinished bodies of the maximum size.
-
-    The client sends all bytes of each body except the last one. All routes share one memory limit.
-    """
+    """Of a hundred bodies that lack their last byte, a replica refuses half: all routes share one memory limit."""
     replica = attack()
     before = replica.rss
     with replica.beside_good_client(longest=1.0), contextlib.ExitStack() as stack:
@@ -39,10 +36,7 @@ def test_the_largest_bodies(attack: Attack, paths: tuple[str, ...]) -> None:
 
 
 def _send(connection: socket.socket, request: bytes) -> None:
-    """Send as much as the replica accepts.
-
-    When the replica has refused a request, it stops reading or closes the connection.
-    """
+    """Send as much as the replica accepts: after a refusal, it stops reading or closes the connection."""
     connection.settimeout(0.3)
     with contextlib.suppress(OSError):
         connection.sendall(request)

@@ -13,10 +13,7 @@ _ROUNDS = 8
 
 @pytest.mark.alone
 def test_a_new_client_does_not_wait_for_a_whole_burst(attack: Attack) -> None:
-    """A new client does not wait one turn of the event loop for each connection of a burst.
-
-    Each connection of the burst brings work, so that each turn takes long.
-    """
+    """A new client does not wait one long turn of the event loop for each connection of a burst."""
     replica = attack(LOOP_STALL_SECONDS="2")
     with replica.beside_good_client(longest=0.5):
         for _ in range(_ROUNDS):

@@ -44,10 +44,7 @@ class Failing:
 
 
 def _both(name: str, method: str, params: dict[str, Any], expected: str, **headers: str) -> list[Failing]:
-    """Return a call in both protocol families.
-
-    A `#` in its method or params stands for the number of the call.
-    """
+    """Return a call in both protocol families. A `#` in its method or params stands for the call's number."""
     text = json.dumps(params)
 
     def filled(number: int) -> dict[str, Any]:

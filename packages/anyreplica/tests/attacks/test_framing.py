@@ -45,10 +45,7 @@ def test_invalid_chunks(attack: Attack, path: bytes) -> None:
 
 
 def test_host(attack: Attack) -> None:
-    """An HTTP/1.1 request needs exactly one Host header (RFC 9112, section 3.2).
-
-    An HTTP/1.0 request may have no Host header.
-    """
+    """An HTTP/1.1 request needs exactly one Host header (RFC 9112, section 3.2); one of HTTP/1.0 may have none."""
     replica = attack()
     cases = [
         ("", "1.1", True),
@@ -69,16 +66,9 @@ def test_host(attack: Attack) -> None:
 @pytest.mark.parametrize("chunked", [False, True])
 @pytest.mark.parametrize("family", ["handshake", "stateless"])
 def test_an_upgrade_is_ignored(attack: Attack, family: str, *, chunked: bool) -> None:
-    """A replica ignores an upgrade to HTTP/2 and continues with HTTP/1.1.
-
-    Java's HttpClient asks for HTTP/2 in its first request.
-    """
+    """A replica ignores an upgrade to HTTP/2, which Java's HttpClient asks for in its first request."""
     replica = attack()
-    asks = {
-        "Connection": "Upgrade, HTTP2-Settings",
-        "Upgrade": "h2c",
-        "HTTP2-Settings": "AAEAAEAAAAIAAAABAAMAAABk",
-    }
+    asks = {"Connection": "Upgrade, HTTP2-Settings", "Upgrade": "h2c", "HTTP2-Settings": "AAEAAEAAAAIAAAABAAMAAABk"}
     ask = handshake("ping", **asks) if family == "handshake" else stateless("server/discover", {}, **asks)
     head, _, body = ask.partition(b"\r\n\r\n")
     if chunked:
@@ -97,10 +87,7 @@ def test_an_upgrade_is_ignored(attack: Attack, family: str, *, chunked: bool) ->
 
 
 def test_too_many_headers(attack: Attack) -> None:
-    """A replica refuses a head with too many headers.
-
-    A head of 64 KB has room for 16,000 headers, which would take megabytes of memory.
-    """
+    """A replica refuses a head with too many headers: 64 KB have room for 16,000, which take megabytes."""
     replica = attack()
     with replica.connect() as connection:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\n" + b"a:\r\n" * 200)
@@ -109,11 +96,7 @@ def test_too_many_headers(attack: Attack) -> None:
 
 @pytest.mark.alone
 def test_small_chunks_on_many_connections(attack: Attack) -> None:
-    """Very small chunks on many connections do not delay other clients.
-
-    A chunk of one byte takes as long to parse as a chunk of one kilobyte. 16 MB of such chunks are three million
-    chunks.
-    """
+    """Three million chunks of one byte, which take as long to parse as larger ones, do not delay other clients."""
     replica = attack()
     much = _HEAD % b"/mcp" + b"1\r\n \r\n" * 65_000
     with contextlib.ExitStack() as stack:
@@ -128,10 +111,7 @@ def test_small_chunks_on_many_connections(attack: Attack) -> None:
 
 @pytest.mark.alone
 def test_heads_and_bodies_that_never_end(attack: Attack) -> None:
-    """Slow clients on more than MAX_CONNECTIONS connections do not keep other clients out.
-
-    Each slow client sends a few bytes now and then, and never completes the head of its request.
-    """
+    """Slow clients that never complete a head, on more than MAX_CONNECTIONS connections, keep nobody out."""
     replica = attack(MAX_CONNECTIONS="100", RECEIVE_TIMEOUT_SECONDS="2")
     with contextlib.ExitStack() as stack:
         slow = [stack.enter_context(replica.connect()) for _ in range(125)]
@@ -148,10 +128,7 @@ _SEEN: ContextVar[str] = ContextVar("seen", default="")
 
 
 def test_each_request_begins_in_a_context_of_its_own() -> None:
-    """A request never sees a context variable that another request has set.
-
-    This holds for pipelined requests on one connection and for requests on other connections.
-    """
+    """No request, pipelined or on another connection, sees a context variable that another one has set."""
     found: list[str] = []
 
     async def note(scope: Scope, receive: Receive, send: Send) -> None:

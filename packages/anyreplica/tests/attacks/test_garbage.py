@@ -40,10 +40,7 @@ _TIMES = 20
 
 @pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
 def test_no_kind_of_call_leaves_cycles(version: str) -> None:
-    """No kind of failing call leaves a reference cycle.
-
-    A cycle holds a call's arguments, which may take megabytes, until the garbage collector runs.
-    """
+    """No kind of failing call leaves a reference cycle, which would hold megabytes of arguments for a while."""
     done = run(
         sys.executable,
         "-m",

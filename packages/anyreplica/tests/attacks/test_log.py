@@ -25,10 +25,7 @@ def test_long_methods_of_notifications(attack: Attack) -> None:
 
 @pytest.mark.alone
 def test_long_names_in_requests(attack: Attack) -> None:
-    """A replica refuses a request with a very long name, method, URI, id, cursor or token, and its reply is short.
-
-    Afterwards the replica frees the memory of the requests, and no log line is longer than 8 KB.
-    """
+    """A very long name, method, URI, id, cursor or token gets a short refusal, and stays in no memory and no log."""
     replica = attack(LOG_LEVEL="DEBUG", TOOL_COSTS="slow_*=2", RATE_LIMIT="100000/s")
     before = replica.rss
     asked = [

@@ -1,7 +1,4 @@
-"""Many requests on one connection, sent without waiting for replies.
-
-A client needs no key for this attack.
-"""
+"""Many requests on one connection, sent without waiting for replies. A client needs no key for this attack."""
 
 import contextlib
 import re
@@ -50,11 +47,7 @@ def flood(connections: list[socket.socket], seconds: float) -> int:
 @pytest.mark.alone
 @pytest.mark.parametrize("number", [16, 64])
 def test_other_clients_are_served(attack: Attack, number: int) -> None:
-    """Pipelines of other clients do not delay a call.
-
-    A call waits for a turn of the event loop, not for a whole pipeline. Memory stays small, and the watchdog
-    (LOOP_STALL_SECONDS) does not end the replica.
-    """
+    """Pipelines of others delay a call by a turn of the event loop only, and neither memory nor watchdog suffers."""
     replica = attack(LOOP_STALL_SECONDS="2", MAX_REQUESTS_PER_CONNECTION="0")
     with contextlib.ExitStack() as stack:
         connections = [stack.enter_context(replica.connect()) for _ in range(number)]
@@ -65,10 +58,7 @@ def test_other_clients_are_served(attack: Attack, number: int) -> None:
 
 
 def test_new_clients_find_room(attack: Attack) -> None:
-    """A new client gets a reply although busy clients use all connections.
-
-    Each busy client waits for a call and has sent another request behind it.
-    """
+    """A new client gets a reply although all connections wait for a call and have sent a request behind it."""
     replica = attack(MCP_COMPONENTS="server,tests.packs.hostile", MAX_CONNECTIONS="10")
     with contextlib.ExitStack() as stack:
         for _ in range(9):
@@ -93,10 +83,7 @@ def test_a_connection_ends_after_its_maximum_of_requests(attack: Attack) -> None
 
 
 def test_waiting_requests_are_not_parsed(attack: Attack) -> None:
-    """A replica does not parse the waiting requests of a connection while it answers an earlier request.
-
-    It parses only the waiting requests in the same 2 KB of received data. So waiting requests take little memory.
-    """
+    """While a replica answers a request, it parses those behind it only within 2 KB, so they take little memory."""
     replica = attack(MCP_COMPONENTS="server,tests.packs.hostile", CALL_TIMEOUT_SECONDS="5")
     with contextlib.ExitStack() as stack:
         before = replica.rss

@@ -31,10 +31,7 @@ def _beginning(connection: socket.socket) -> bytes:
 
 @pytest.mark.alone
 def test_some_connections_are_kept_for_others(attack: Attack) -> None:
-    """Subscriptions take at most three quarters of the connections.
-
-    The replica refuses a further subscription, but still answers calls and probes.
-    """
+    """Subscriptions take at most three quarters of the connections; calls and probes are still answered."""
     replica = attack(MAX_CONNECTIONS="100")
     with contextlib.ExitStack() as stack, replica.beside_good_client():
         said = listen(replica, stack, 90)
@@ -67,10 +64,7 @@ def test_subscriptions_beyond_the_limit_are_refused(attack: Attack) -> None:
 
 
 def test_subscriptions_count_against_the_limit_of_their_caller(attack: Attack, tmp_path: Path) -> None:
-    """Subscriptions count against their caller's limit, and another caller is still served.
-
-    The limit is a key's `concurrent`, or RATE_CONCURRENT for a key without it.
-    """
+    """A subscription counts against its key's `concurrent`, or RATE_CONCURRENT, and other callers are served."""
     keys = tmp_path / "keys"
     entries = [
         KeyEntry(id="bound", hash=hash_of("one"), concurrent=2),
@@ -89,10 +83,7 @@ def test_subscriptions_count_against_the_limit_of_their_caller(attack: Attack, t
 
 
 def test_connections_beyond_the_limit_are_refused(attack: Attack) -> None:
-    """A replica with MAX_CONNECTIONS busy connections refuses each further connection.
-
-    The number of connections that it refused just before does not matter.
-    """
+    """Beyond MAX_CONNECTIONS busy connections, each further one is refused, however many were refused before."""
     replica = attack(MAX_CONNECTIONS="40", MAX_IN_FLIGHT="100", MCP_COMPONENTS="server,tests.packs.hostile")
     call = wire.handshake("tools/call", {"name": "never_ends_by_default", "arguments": {}})
     with contextlib.ExitStack() as stack:

@@ -37,10 +37,7 @@ def has_ended(connection: socket.socket) -> bool:
 
 @pytest.mark.alone
 def test_new_clients_find_room(attack: Attack) -> None:
-    """A new client gets a reply although clients that read nothing open more than MAX_CONNECTIONS connections.
-
-    Those clients never close their connections. The replica closes them.
-    """
+    """The replica closes connections that nobody reads, so that more than MAX_CONNECTIONS keep no client out."""
     replica = attack(
         MAX_CONNECTIONS="50", KEEP_ALIVE_SECONDS="3", RECEIVE_TIMEOUT_SECONDS="2", SEND_TIMEOUT_SECONDS="3"
     )
@@ -64,10 +61,7 @@ def test_new_clients_find_room(attack: Attack) -> None:
 
 @pytest.mark.alone
 def test_unsent_replies_have_a_limit(attack: Attack) -> None:
-    """Unsent replies of all connections together have a limit.
-
-    Beyond it, the replica disconnects some of the clients that read nothing, but not all of them.
-    """
+    """Beyond a limit of unsent replies, the replica disconnects some clients that read nothing, but not all."""
     replica = attack(SEND_TIMEOUT_SECONDS="60")
     with contextlib.ExitStack() as stack:
         connections = [stack.enter_context(deaf(replica)) for _ in range(50)]
@@ -80,10 +74,7 @@ def test_unsent_replies_have_a_limit(attack: Attack) -> None:
 
 
 def test_a_call_is_in_flight_until_its_reply_is_read(attack: Attack) -> None:
-    """A call counts as in flight until the client has read its reply or the replica has disconnected the client.
-
-    Therefore MAX_IN_FLIGHT limits unread replies, too.
-    """
+    """A call counts for MAX_IN_FLIGHT until its client has read the reply or has been disconnected."""
     replica = attack(MAX_IN_FLIGHT="3", SEND_TIMEOUT_SECONDS="5")
     with contextlib.ExitStack() as stack:
         for number in range(3):  # one by one, because large bodies in transit may take at most half of the slots
@@ -100,10 +91,7 @@ def test_a_call_is_in_flight_until_its_reply_is_read(attack: Attack) -> None:
 
 @pytest.mark.alone
 def test_a_slow_reader_is_not_cut(attack: Attack) -> None:
-    """A replica does not disconnect a client that reads slowly but steadily.
-
-    The client takes three times SEND_TIMEOUT_SECONDS for its whole reply.
-    """
+    """A client that reads steadily may take three times SEND_TIMEOUT_SECONDS for its whole reply."""
     replica = attack(SEND_TIMEOUT_SECONDS="2")
     with deaf(replica) as connection:
         connection.sendall(_LARGE)

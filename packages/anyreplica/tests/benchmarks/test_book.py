@@ -12,10 +12,7 @@ def test_this_page_is_up_to_date() -> None:
 
 
 def test_each_study_has_a_section() -> None:
-    """Each section has one command that exists, at least one table, and one machine line, all of the same study.
-
-    The section of the instructions has the record instead, which has the machine of each line.
-    """
+    """A section has one command that exists, tables and one machine line of its study, or the record."""
     _, *sections = book.TEXT.read_text().split("\n### ")
     counted = [section for section in sections if "{{ record instructions }}" in section]
     assert len(counted) == 1

@@ -61,10 +61,7 @@ def test_metrics(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.alone
 def test_session_flood() -> None:
-    """A client leaves less memory in a stateless replica than in a server with sessions.
-
-    Neither server refuses a client. The long run has figures of the memory.
-    """
+    """A client leaves less memory in a stateless replica than in a server with sessions, and none is refused."""
     study = measured("session_flood", "--only", "stateless,unbounded", "--seconds", "2")
     flood = study.table("flood")
     stateless, unbounded = medians(flood, "stateless"), medians(flood, "unbounded")

@@ -13,12 +13,7 @@ _BYTES = st.binary(max_size=60)
 
 
 class Dice:
-    """Random choices.
-
-    Args:
-        number: function that returns a random whole number from 0 to 65,535 or more.
-        some: function that returns at most 60 random bytes.
-    """
+    """Random choices, from functions that return a whole number (up to 65,535 or more) and at most 60 bytes."""
 
     def __init__(self, number: Callable[[], int], some: Callable[[], bytes]) -> None:
         self._number = number

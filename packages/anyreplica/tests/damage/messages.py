@@ -152,10 +152,7 @@ _Place = tuple[str | int, ...]
 
 
 def _places(value: Any, at: _Place = ()) -> list[_Place]:
-    """Return the paths of all parts of a value.
-
-    The last and innermost parts come first, because hypothesis prefers the first ones.
-    """
+    """Return the paths of all parts of a value, innermost first, because Hypothesis prefers the first ones."""
     members: Any = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     found: list[_Place] = []
     for name, member in reversed(list(members)[:200]):

@@ -66,11 +66,7 @@ class Report:
 
 
 class Battery:
-    """A sender of inputs that checks each reply and the log, and the replica after each batch.
-
-    Args:
-        replica: the replica to test.
-    """
+    """A sender of inputs that checks each reply and the log, and the replica after each batch."""
 
     def __init__(self, replica: Replica) -> None:
         self.report = Report()
@@ -81,10 +77,7 @@ class Battery:
         self._left_before: list[tuple[Connection, bytes]] = []
 
     def run(self, inputs: int, seed: int) -> Report:
-        """Send at least `inputs` inputs in whole batches.
-
-        The seed and the number of a batch determine its inputs.
-        """
+        """Send at least `inputs` inputs in whole batches, which the seed determines."""
         before = self._replica.files()
         for number in range(-(-inputs // BATCH)):
             self._batch = []

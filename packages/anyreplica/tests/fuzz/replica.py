@@ -70,11 +70,7 @@ class Replica:
         return httpx.Client(base_url=self._server.url, verify=False, timeout=60)
 
     def call(self) -> None:
-        """Call a tool in both protocol families, each on a new connection.
-
-        Raises:
-            AssertionError: the reply is wrong.
-        """
+        """Call a tool in both protocol families, each on a new connection, and check the replies."""
         for headers, meta in ({}, {}), (_STATELESS, {"_meta": ENVELOPE}):
             params = {"name": "echo", "arguments": {"message": "well"}, **meta}
             with self._client() as client:
@@ -103,10 +99,7 @@ class Replica:
         return int(found[1]) * 1024 / 1e6
 
     def files(self) -> int:
-        """Return the number of open files, after ended connections have been closed.
-
-        The number is final when two checks give the same result.
-        """
+        """Return the number of open files as soon as two looks give the same number."""
         looks = [-1]
 
         def settled() -> bool:

@@ -30,10 +30,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
 
 
 def test_no_input_causes_a_failure(report: Report) -> None:
-    """No input causes a 5xx status, a traceback, a missing reply, or a failure of a valid call.
-
-    The status 503 with Retry-After is allowed.
-    """
+    """No input causes a 5xx (except 503 with Retry-After), a traceback, a missing reply or a failed valid call."""
     assert [f"{each.what}: {each.data[:2000]!r}" for each in report.found.values()] == []
     assert report.inputs >= INPUTS
 
@@ -46,10 +43,7 @@ def test_enough_inputs_pass_the_first_checks(report: Report) -> None:
 
 
 def test_memory_does_not_grow(report: Report) -> None:
-    """Memory grows by less than 10 MB in the second half of the run.
-
-    In the first half, the caches fill and memory becomes fragmented as usual.
-    """
+    """Memory grows by less than 10 MB in the second half of the run; in the first one, caches fill."""
     assert report.growth_mb < GROWTH_MB, report.memory
 
 

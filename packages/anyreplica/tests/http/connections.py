@@ -20,10 +20,7 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 class Connections:
-    """Both ends of several connections.
-
-    The test can pass data to the server's protocols by hand.
-    """
+    """Both ends of several connections. The test can pass data to the server's protocols by hand."""
 
     def __init__(self, served: ASGIApp = app) -> None:
         self.config = uvicorn.Config(served, log_config=None)

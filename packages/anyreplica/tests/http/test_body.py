@@ -97,10 +97,7 @@ def test_a_client_that_disconnects_early() -> None:
 
 
 def test_a_replay_is_followed_by_the_next_message() -> None:
-    """`replay` returns the body first and then the next message.
-
-    During a call, the SDK waits for this next message, which reports a disconnect.
-    """
+    """`replay` returns the body and then the next message, with which the SDK notices a disconnect."""
 
     async def scenario() -> list[Message]:
         receive = replay(b"abc", sending({"type": "http.disconnect"}))

@@ -20,10 +20,7 @@ def message(tool: str, arguments: dict[str, Any], number: int = 1) -> dict[str, 
 @pytest.mark.parametrize("mode", ["auto", "false"])
 @pytest.mark.parametrize("tool", ["wait", "report_and_wait"])
 def test_a_call_beyond_the_limit_is_refused(start_server: StartServer, mode: str, tool: str) -> None:
-    """A replica refuses a call beyond the limit at once with 503, Retry-After and the call's id.
-
-    This also holds with JSON_RESPONSE=false. The replica accepts the next call as soon as another call has ended.
-    """
+    """A call beyond the limit gets 503, Retry-After and its id at once; the next one is accepted when one has ended."""
     server = start_server(JSON_RESPONSE=mode, **WAITING)
     both = {**HEADERS, "Accept": "application/json, text/event-stream"}
 
@@ -32,10 +29,7 @@ def test_a_call_beyond_the_limit_is_refused(start_server: StartServer, mode: str
         async with httpx.AsyncClient(base_url=server.url, timeout=30, limits=limits, headers=both) as client:
 
             async def admitted(key: str) -> httpx.Response:
-                """Return the answer to a call.
-
-                Send the call again if another call of this test has caused a refusal.
-                """
+                """Return the answer to a call, sent again if another call of this test causes a refusal."""
                 while (answer := await client.post("/mcp", json=message(tool, {"key": key}))).status_code == 503:
                     pass
                 return answer
@@ -61,10 +55,7 @@ def test_a_call_beyond_the_limit_is_refused(start_server: StartServer, mode: str
 
 
 def test_subscriptions_do_not_count(start_server: StartServer) -> None:
-    """A subscription does not count as a call in flight.
-
-    A subscription can stay open for days and uses nothing that a call needs.
-    """
+    """A subscription, which may stay open for days, does not count as a call in flight."""
     server = start_server(MAX_IN_FLIGHT="1")
     params = {"notifications": {"toolsListChanged": True}, "_meta": ENVELOPE}
     headers = {

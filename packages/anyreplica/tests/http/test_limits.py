@@ -34,10 +34,7 @@ def rest(connection: socket.socket) -> bytes:
 
 
 def replies_until_closed(server: Server) -> int:
-    """Return the number of calls that the server answers before it closes a connection.
-
-    Returns 0 if the server does not close the connection within 999 calls.
-    """
+    """Return the number of calls that a connection answers, or 0 if it is still open after 999 calls."""
     with connected(server) as connection:
         for number in range(1, 1000):
             connection.sendall(echo("again", 1, number))
@@ -115,10 +112,7 @@ def test_a_drain_ends_connections_with_their_next_response(start_server: StartSe
 
 
 def test_a_replica_raises_its_limit_on_open_files(start_server: StartServer) -> None:
-    """A replica raises its limit on open files to match MAX_CONNECTIONS.
-
-    Otherwise further connections would wait forever.
-    """
+    """A replica raises its limit on open files to MAX_CONNECTIONS; otherwise connections would wait forever."""
     files, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (100, most))
     try:
@@ -147,10 +141,7 @@ def test_a_replica_warns_if_it_may_open_too_few_files() -> None:
 
 
 def test_a_connection_beyond_the_limit_replaces_an_idle_one(start_server: StartServer) -> None:
-    """A connection beyond the limit replaces the connection with the longest idle time.
-
-    If all connections are busy, the new connection gets 503.
-    """
+    """A connection beyond the limit replaces the one with the longest idle time, or gets 503 if all are busy."""
     server = start_server(MAX_CONNECTIONS="3", MCP_COMPONENTS="server,tests.packs.waiting")
 
     def wait(connection: socket.socket, key: str) -> None:
@@ -202,10 +193,7 @@ def test_a_head_that_takes_too_long(start_server: StartServer, said: bytes) -> N
 @pytest.mark.parametrize("expected", [b"", b"Expect: 100-continue\r\n"])
 @pytest.mark.parametrize("sent", [0, 20])
 def test_a_body_that_takes_too_long(start_server: StartServer, sent: int, expected: bytes) -> None:
-    """A replica answers 408 if a body does not arrive in time, even if no byte of the body has arrived.
-
-    The error names only the timeout.
-    """
+    """A body that does not arrive in time, not even its first byte, gets 408 with an error about the timeout only."""
     server = start_server(RECEIVE_TIMEOUT_SECONDS="1")
     head, body = echo("slow").split(b"\r\n\r\n")
     with connected(server) as connection:
@@ -218,10 +206,7 @@ def test_a_body_that_takes_too_long(start_server: StartServer, sent: int, expect
 
 @pytest.mark.parametrize("step", [1, 100, 100_000])
 def test_a_head_that_is_too_long(start_server: StartServer, step: int) -> None:
-    """A replica refuses a head beyond MAX_HEAD_BYTES before it is complete, however the client splits it.
-
-    The size of the body does not count.
-    """
+    """A head, not a body, beyond MAX_HEAD_BYTES is refused before it is complete, however the client splits it."""
     server = start_server(MAX_HEAD_BYTES="2048")
     with connected(server) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -240,10 +225,7 @@ def test_a_head_that_is_too_long(start_server: StartServer, step: int) -> None:
 
 @pytest.mark.parametrize("pipelined", [0, 1])
 def test_a_whole_head_that_is_too_long(start_server: StartServer, pipelined: int) -> None:
-    """A replica refuses a head beyond MAX_HEAD_BYTES that arrives in one piece.
-
-    It answers the requests before that head.
-    """
+    """A head beyond MAX_HEAD_BYTES in one piece is refused, and the requests before it are answered."""
     server = start_server(MAX_HEAD_BYTES="2048")
     with connected(server) as connection:
         connection.sendall(echo("fine") * pipelined + echo("long", 1, 2, X_Fill="x" * 2048))

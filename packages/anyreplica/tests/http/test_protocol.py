@@ -27,10 +27,7 @@ def read(connection: socket.socket, count: int) -> bytes:
 
 
 def test_a_long_pipeline_is_answered(local_replicas: Server) -> None:
-    """A replica answers a pipeline of 701 requests in order (RFC 9112, section 9.3.2).
-
-    It closes the connection after the last reply.
-    """
+    """A pipeline of 701 requests is answered in order, then the connection closes (RFC 9112, section 9.3.2)."""
     with socket.create_connection(("127.0.0.1", local_replicas.port), 60) as connection:
         requests = [echo(f"m{number}", 1, number) for number in range(700)]
         sending = threading.Thread(
@@ -62,10 +59,7 @@ def test_replies_of_all_kinds_keep_their_order(local_replicas: Server) -> None:
 
 
 def test_many_requests_at_once_are_answered_separately(start_server: StartServer) -> None:
-    """A replica answers many requests that arrive at once.
-
-    Invalid HTTP on one connection affects only that connection.
-    """
+    """Of many requests that arrive at once, each is answered; invalid HTTP affects only its own connection."""
     server = start_server(MAX_IN_FLIGHT="200")  # Before Python 3.12 all calls start before the first reply.
     with contextlib.ExitStack() as stack:
         connections = [
@@ -110,10 +104,7 @@ def test_head_has_no_body(local_url: str) -> None:
 
 
 def test_a_connection_stays_usable_after_an_unread_body(start_server: StartServer) -> None:
-    """A connection stays usable after a replica has refused a request by its head alone.
-
-    The body may be larger than the read buffer.
-    """
+    """After a refusal by the head alone, a connection stays usable, even if the body exceeds the read buffer."""
     server = start_server(AUTH_ENABLED="true", AUTH_TOKEN="x" * 32)
     body = b" " * 100_000
     for first in (1000, 66_000, 90_000, 100_000):

@@ -40,10 +40,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.mark.parametrize("http2", [False, True])
 def test_calls_in_both_protocols(server: Server, http2: bool) -> None:
-    """Each ASGI server serves both protocols over HTTP/1.1.
-
-    Hypercorn and Granian also serve them over HTTP/2 without TLS.
-    """
+    """Each ASGI server serves both protocols over HTTP/1.1; Hypercorn and Granian also over HTTP/2 without TLS."""
     if http2 and "uvicorn" in server.log.parent.name:
         return
     with httpx.Client(base_url=server.url, http1=not http2, http2=http2) as client:

@@ -59,11 +59,7 @@ def test_a_request_before_a_shutdown_is_answered(size: int) -> None:
 
 
 def test_an_upgrade_whose_body_has_no_known_end(start_server: StartServer) -> None:
-    """A replica refuses an upgrade request whose body has no known end.
-
-    If the client sent an earlier request on the same connection, the replica answers the earlier request. Then the
-    replica closes the connection. The log has no traceback.
-    """
+    """An upgrade whose body has no known end is refused without a traceback, after the reply to an earlier request."""
     server = start_server()
     for before in (b"", b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"):
         with socket.create_connection(("127.0.0.1", server.port)) as connection:

@@ -1,7 +1,4 @@
-"""Tests of the undocumented names of uvicorn that this package uses.
-
-An upgrade of uvicorn that moves a name fails here.
-"""
+"""Tests of the undocumented names of uvicorn that this package uses: an upgrade that moves a name fails here."""
 
 import ast
 import inspect
@@ -78,10 +75,7 @@ def test_a_replica_has_the_attributes_of_uvicorns_process() -> None:
 
 
 def test_the_names_that_a_connection_uses() -> None:
-    """uvicorn has the names of the state, configuration and flow control that a connection uses.
-
-    The constructor of uvicorn's protocol has the expected parameters.
-    """
+    """uvicorn has the names of the state, configuration, flow control and constructor that a connection uses."""
     state = ServerState()
     for name in ("connections", "tasks", "default_headers", "total_requests"):
         assert hasattr(state, name)

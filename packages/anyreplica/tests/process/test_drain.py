@@ -48,10 +48,7 @@ async def in_flight(client: httpx.AsyncClient, count: int) -> None:
 
 
 def test_calls_in_flight_are_finished(start_server: StartServer) -> None:
-    """A replica finishes its calls in flight, even if they take longer than the drain.
-
-    This holds in both protocols, for JSON replies and for event streams.
-    """
+    """Calls in flight, JSON or streams, are finished in both protocols, even if they take longer than the drain."""
     server = start_server(DRAIN_SECONDS="0.5", SHUTDOWN_GRACE_SECONDS="20", **TIMED)
     began = time.monotonic()
     answers = asyncio.run(finish(server, 3))
@@ -96,10 +93,7 @@ def test_a_second_signal_stops_at_once(start_server: StartServer) -> None:
 
 
 def test_the_stream_of_a_session_ends(start_server: StartServer) -> None:
-    """The stream of a session ends properly and does not delay the shutdown.
-
-    Its head arrives at once, because the first event may come much later.
-    """
+    """The stream of a session has its head at once, ends properly and does not delay the shutdown."""
     server = start_server(DRAIN_SECONDS="0", SHUTDOWN_GRACE_SECONDS="600", STATELESS_HTTP="false")
     session, _ = open_session(server.url)
     headers = {"Accept": STREAMS, "Mcp-Session-Id": session, "MCP-Protocol-Version": "2025-11-25"}

@@ -13,8 +13,7 @@ from tests.starts import start
 
 
 @pytest.mark.parametrize(
-    ("settings", "module"),
-    [(Settings(), "uvloop"), (Settings(event_loop="asyncio"), "asyncio.unix_events")],
+    ("settings", "module"), [(Settings(), "uvloop"), (Settings(event_loop="asyncio"), "asyncio.unix_events")]
 )
 def test_the_setting_chooses_the_loop(settings: Settings, module: str) -> None:
     """Every command uses these options: replicas, workers and the autoscaler have the loop of the setting."""

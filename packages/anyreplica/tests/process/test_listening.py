@@ -29,10 +29,7 @@ def _start(*arguments: str, **settings: str) -> tuple[int, str]:
 
 
 def test_a_replica_serves_over_a_unix_socket(start_server: StartServer, path: Path) -> None:
-    """A replica on a Unix socket serves as over TCP, and the container's health check reaches it.
-
-    It replaces the socket file of a process that has ended without removing it.
-    """
+    """A Unix socket serves calls and the health check, and replaces the file of a process that has ended."""
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(path))
     server = start_server(ready=False, MCP_UDS=str(path))

@@ -35,11 +35,7 @@ def pids(server: Server) -> list[int]:
 
 @pytest.mark.slow
 def test_three_names_and_an_even_spread(local_url: str) -> None:
-    """The kernel spreads new connections evenly by hash over three replicas.
-
-    The test makes 1500 connections. With 300 connections, a share beyond ±20 % would happen by chance once in 25 runs.
-    With 1500 connections it happens once in 2 million runs.
-    """
+    """The kernel spreads 1500 connections within ±20 %; by chance it fails once in 2 million runs (300: in 25 runs)."""
     connections = 1500
     served = Counter(served_by(local_url) for _ in range(connections))
     assert len(served) == 3

@@ -49,10 +49,7 @@ def test_different_events_are_written_differently(one: ServerEvent, other: Serve
 @example(b'{"kind": ["tools"]}')
 @example(b"[" * 100_000)
 def test_data_that_is_not_an_event_is_ignored(data: bytes) -> None:
-    """If `decode` returns an event, the values of the event are those in the data.
-
-    Another version of this server may publish other data on the channel.
-    """
+    """If `decode` returns an event, its values are in the data, whatever another version publishes."""
     event = decode(data)
     if event is not None:
         said, written = orjson.loads(data), orjson.loads(encode(event))
@@ -97,8 +94,7 @@ async def test_every_replica_hears_each_event_once_and_in_order(redis_server: Re
         for each in events:
             await one.publish(each)
         await eventually(
-            lambda: len(heard["other"]) == len(heard["one"]) == len(events),
-            "both replicas have received all events",
+            lambda: len(heard["other"]) == len(heard["one"]) == len(events), "both replicas have received all events"
         )
         await stranger.publish(event(-1))
         await eventually(lambda: bool(heard["stranger"]), "the replica on the other channel has received its event")

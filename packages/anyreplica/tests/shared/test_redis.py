@@ -45,10 +45,7 @@ async def test_cancelled_commands_give_their_connections_back(client: Any) -> No
 
 
 async def all_answered(client: Any) -> None:
-    """Wait until 1,000 commands at the same moment all get their answers.
-
-    On a busy machine an answer may come late, or a new connection. So a burst that fails is sent again.
-    """
+    """Send 1,000 commands at the same moment, again if an answer comes too late, until all get answers."""
     async with asyncio.timeout(60):
         while True:
             results = await asyncio.gather(*(client.incr("count") for _ in range(1000)), return_exceptions=True)
@@ -75,10 +72,7 @@ async def together(client: Any, count: int) -> list[object]:
 async def test_one_command_waits_for_a_stopped_redis_and_the_others_fail_at_once(
     redis_server: RedisServer, client: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """While Redis is stopped, the first commands fail after their time limit, with all that wait for a connection.
-
-    Later ones fail at once. When Redis goes on, commands work again without a new client, and the log has two lines.
-    """
+    """A stopped Redis costs one time limit: then all fail at once, until it goes on. The log has two lines."""
     async with asyncio.timeout(60):
         while any(isinstance(each, Exception) for each in await together(client, 30)):
             await answers_again(client)

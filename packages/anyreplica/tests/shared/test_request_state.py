@@ -1,7 +1,4 @@
-"""Tests of the request state: the encrypted state of a multi-round tool between two rounds.
-
-Replicas with the same keys can open a state for its owner until it expires.
-"""
+"""Tests of the encrypted state of a multi-round tool: replicas with the same keys open it for its owner for a time."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -94,10 +91,7 @@ def rings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Server
 def test_keys_are_changed_without_a_lost_round(
     rings: dict[str, Server], sealed_by: str, opened_by: set[str], refused_by: set[str]
 ) -> None:
-    """A rotation of keys in three steps loses no round.
-
-    First all replicas get the new key, then they seal (encrypt and authenticate) with it, then the old key is removed.
-    """
+    """No round is lost if all get the new key, then seal (encrypt and authenticate) with it, then drop the old one."""
     asked = ask(rings[sealed_by].url)
     assert {ring for ring in opened_by | refused_by if accepted(asked.answer(rings[ring].url))} == opened_by
 
@@ -230,10 +224,7 @@ def test_a_state_is_valid_for_one_use(fleet_with_redis: Fleet) -> None:
 
 @pytest.mark.needs("redis")
 def test_a_refused_attempt_does_not_use_the_state(fleet_with_redis: Fleet) -> None:
-    """A refused attempt does not use the state.
-
-    Otherwise a person who finds a state could take the round from its owner.
-    """
+    """A refused attempt does not use the state, so nobody who finds it can take the round from its owner."""
     first, second, third = fleet_with_redis.urls
     asked = ask(first)
     assert not accepted(asked.answer(second, arguments={"amount": 7_000}))
@@ -268,10 +259,7 @@ def test_without_redis_a_state_is_valid_until_it_expires(fleet: Fleet) -> None:
 
 @pytest.mark.needs("redis")
 def test_during_an_outage_of_redis_states_are_accepted(start_server: StartServer, redis_server: RedisServer) -> None:
-    """During an outage of Redis a replica accepts states more than once and logs a warning.
-
-    A working tool is more important than this protection.
-    """
+    """Tools must work: during an outage of Redis, states are accepted more than once, with a warning."""
     server = start_server(MCP_COMPONENTS=PACKS, REQUEST_STATE_KEYS=OLD, REDIS_URL=redis_server.url)
     asked = ask(server.url)
     redis_server.kill()

@@ -121,10 +121,7 @@ print([file for file in compiled if not glob.glob(file.removesuffix(".pyc") + "*
 
 
 def test_nothing_is_compiled_at_a_start(image: str) -> None:
-    """All modules are compiled in the image.
-
-    A replica cannot keep compiled files. If it had to compile modules, each start would take twice as long.
-    """
+    """All modules are compiled in the image: a replica cannot keep what it compiles at each start."""
     assert docker("run", "--rm", image, "python", "-c", NOT_COMPILED) == "[]"
 
 

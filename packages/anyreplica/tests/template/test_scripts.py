@@ -143,10 +143,7 @@ def test_help(name: str) -> None:
 
 
 def test_the_client_script_fails_on_a_server_without_the_tools(start_server: StartServer) -> None:
-    """The client script fails with exit code 1 and names the missing tools.
-
-    Steps that need no tools still pass.
-    """
+    """The client script names the missing tools, passes the other steps, and fails with exit code 1."""
     server = start_server(AUTO_DISCOVER="false")
     done = script("test_mcp_client.py", "--url", f"{server.url}/mcp")
     assert done.returncode == 1

@@ -144,10 +144,7 @@ def test_a_project_is_small_and_named(template: Path, tmp_path: Path) -> None:
 
 
 def test_a_project_works_and_takes_an_update(template: Path, tmp_path: Path) -> None:
-    """A project passes its tests and accepts an update.
-
-    The user's edits survive. A line that both sides changed is marked. A dependency can be added.
-    """
+    """A project passes its tests, adds a dependency, and takes an update that keeps edits and marks conflicts."""
     made = project(template, tmp_path / "shop")
     for target in ("test", "lint"):
         done = make(made, target)

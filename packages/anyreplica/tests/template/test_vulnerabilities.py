@@ -80,10 +80,7 @@ def test_every_locked_package_is_checked(database: str, monkeypatch: pytest.Monk
 
 
 def test_an_unreachable_database_is_reported() -> None:
-    """An unreachable database is reported, but is not a failure.
-
-    A machine without a network can still run `make lint`.
-    """
+    """An unreachable database is reported, but no failure: `make lint` also works without a network."""
     done = audit(f"http://127.0.0.1:{free_port()}")
     assert done.returncode == 0
     assert done.stdout.startswith("Warning: dependencies were not checked for vulnerabilities: ")

@@ -147,10 +147,7 @@ def test_types_are_there(installed: Path) -> None:
 
 
 def test_both_distributions_have_the_license(installed: Path) -> None:
-    """The wheel and the source distribution have the license, and their metadata names it.
-
-    The source distribution has nothing that only maintainers use.
-    """
+    """Wheel and source distribution have and name the license, and contain nothing only for maintainers."""
     folder = installed.parent.parent
     (wheel,) = folder.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:

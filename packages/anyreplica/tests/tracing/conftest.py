@@ -9,12 +9,10 @@ from tests.tracing.collector import Collector
 
 
 @pytest.fixture(scope="session")
-def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
+def collector() -> Iterator[Collector]:
     """A running collector."""
-    made = Collector(tmp_path_factory.mktemp("collector"))
-    made.start()
-    yield made
-    made.stop()
+    with Collector() as made:
+        yield made.start()
 
 
 @pytest.fixture(scope="session")

@@ -52,10 +52,7 @@ def test_an_attempt_is_linked_to_its_submission(replica: Server, collector: Coll
 
 
 def test_each_attempt_has_a_span(queued: Queue, replica: Server, collector: Collector, tmp_path: Path) -> None:
-    """Each attempt has a span, failed ones are marked, and all link to the submission.
-
-    The worker's log has the id of the trace.
-    """
+    """Each attempt has a span, marked if it failed, that links to the submission; the log has the trace's id."""
     jobs = Jobs(replica.url)
     queued.callers.append(jobs)
     caller = Caller()
