@@ -8,6 +8,7 @@ from tests.attacks.test_arguments import answers
 from tests.damage.wire import echo, handshake, notification, post, stateless
 
 _LONG = "x" * 4_000_000
+_ARGUMENT = {"name": "a", "value": ""}
 
 
 @pytest.mark.alone
@@ -36,10 +37,7 @@ def test_long_names_in_requests(attack: Attack) -> None:
         handshake("ping", {}, _LONG),
         handshake("tools/call", {"name": "echo", "arguments": {}, "_meta": {"progressToken": _LONG}}),
         handshake("tools/list", {"cursor": _LONG}),
-        handshake(
-            "completion/complete",
-            {"ref": {"type": "ref/prompt", "name": _LONG}, "argument": {"name": "a", "value": ""}},
-        ),
+        handshake("completion/complete", {"ref": {"type": "ref/prompt", "name": _LONG}, "argument": _ARGUMENT}),
         stateless("tools/call", {"name": _LONG, "arguments": {}}, Mcp_Name="x"),
         post({"job": _LONG, "params": {}}, path="/jobs"),
     ]

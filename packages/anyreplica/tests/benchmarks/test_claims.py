@@ -1,15 +1,13 @@
-"""The claims of docs/explanation/benchmarks.md and of README, compared with the figures in `benchmarks/figures/`.
-
-The floor is the barest ASGI app that gives the same answer.
-"""
+"""The page docs/explanation/benchmarks.md: its form, and its claims and README's, compared with the committed figures."""
 
 from collections.abc import Callable
-
 import pytest
-
 from benchmarks.book import TEXT, study
 from benchmarks.study import Spread
 from conftest import ROOT
+import importlib.util
+import re
+from benchmarks import book
 
 _OURS = ("ours", "ours_2026")
 _STATELESS = ("stateless", "stateless-2026")
@@ -161,3 +159,22 @@ def test_readme_has_the_measured_figures() -> None:
     events = (ROOT / "docs" / "explanation" / "failures.md").read_text()
     (update,) = [line for line in events.splitlines() if line.startswith("| rolling update of three replicas")]
     assert "0 of 1,661" in update
+
+
+def test_this_page_is_up_to_date() -> None:
+    """The page has the committed figures."""
+    assert book.main(["--check"]) == 0
+
+
+def test_each_study_has_a_section() -> None:
+    """A section has one command that exists, tables and one machine line of its study, or the record."""
+    _, *sections = TEXT.read_text().split("\n### ")
+    counted = [section for section in sections if "{{ record instructions }}" in section]
+    assert len(counted) == 1
+    assert "make bench-instructions\n" in counted[0]
+    sections.remove(counted[0])
+    for name, section in zip(book.STUDIES, sections, strict=True):
+        assert re.findall(r"(?:python -m benchmarks\.|make bench-)(\w+)", section) == [name]
+        assert importlib.util.find_spec(f"benchmarks.{name}")
+        assert set(re.findall(r"\{\{ table (\w+) ", section)) == {name}
+        assert re.findall(r"\{\{ machine (\w+) ", section) == [name]
