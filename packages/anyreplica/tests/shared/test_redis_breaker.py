@@ -1,14 +1,19 @@
 """Tests of outages of Redis, without a Redis: the policies, and the breaker, which opens, probes and closes."""
 
-import logging
-import pytest
-from redis.exceptions import ConnectionError as LostError
-from anyreplica.http.refusal import Refused
-from anyreplica.shared.outage import Outage
 import asyncio
 import contextlib
+import logging
 from collections.abc import Callable
+
+import pytest
+from redis.exceptions import ConnectionError as LostError
+
+from anyreplica.http.refusal import Refused
+from anyreplica.shared.outage import Outage
 from anyreplica.shared.redis_breaker import RedisBreaker
+
+pytestmark = pytest.mark.anyio
+
 
 @pytest.fixture
 def outage() -> Outage:
@@ -41,9 +46,7 @@ def test_best_effort_goes_on(outage: Outage) -> None:
     assert outage.is_on
 
 
-def test_an_outage_has_one_line_in_the_log_and_its_end_another(
-    outage: Outage, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_outage_has_two_lines_in_the_log(outage: Outage, caplog: pytest.LogCaptureFixture) -> None:
     """A busy replica that loses Redis does not fill its log."""
     for _ in range(3):
         with outage.best_effort():
@@ -63,9 +66,6 @@ def test_a_block_that_began_before_the_outage_does_not_end_it(outage: Outage) ->
     with outage.best_effort(), outage.best_effort():
         lost()
     assert outage.is_on
-
-
-pytestmark = pytest.mark.anyio
 
 
 async def turns(condition: Callable[[], bool]) -> None:
