@@ -75,10 +75,7 @@ class Asked:
 
     @property
     def replies(self) -> int:
-        """Number of replies that must come, unless one of them is the last of its connection.
-
-        A request with an invalid body does not count, because the server may wait for the rest until the time limit.
-        """
+        """Number of replies that must come; one with an invalid body may only come at the time limit."""
         return len(self.methods) or (1 if self.broken and not self._in_body else 0)
 
 
@@ -166,9 +163,8 @@ class Connection:
                     return None
                 head += line
             status = int(head[9:12])
-            return Reply(
-                status, head, self._body(head, has_none=method == b"HEAD" or status in (204, 304) or status < 200)
-            )
+            has_none = method == b"HEAD" or status in (204, 304) or status < 200
+            return Reply(status, head, self._body(head, has_none=has_none))
         except TimeoutError:
             raise NoReply(f"no bytes within {SECONDS} s") from None
         except ConnectionResetError:

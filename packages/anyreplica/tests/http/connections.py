@@ -2,6 +2,8 @@
 
 import asyncio
 import socket
+from collections.abc import Callable
+from typing import Any
 
 import uvicorn
 from starlette.responses import PlainTextResponse
@@ -17,6 +19,32 @@ from anyreplica.http.uvicorn.protocol import HttpProtocol
 async def app(scope: Scope, receive: Receive, send: Send) -> None:
     """Answer with the path of the request."""
     await PlainTextResponse(scope["path"])(scope, receive, send)
+
+
+CONFIG = uvicorn.Config(app, log_config=None)
+CONFIG.load()
+
+
+class Wire:
+    """A transport and an event loop that do nothing, except that they remember what is written."""
+
+    def __init__(self) -> None:
+        self.written = b""
+
+    def write(self, data: bytes) -> None:
+        """Remember these bytes."""
+        self.written += data
+
+    def time(self) -> float:
+        """Return the time of the loop."""
+        return 0.0
+
+    def is_closing(self) -> bool:
+        """Return that the transport is open."""
+        return False
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        return lambda *_, **__: None
 
 
 class Connections:

@@ -1,5 +1,6 @@
 """Tests of HTTP/1.1 on the socket: the bytes of the replies, their order, and the end of connections."""
 
+import asyncio
 import contextlib
 import os
 import re
@@ -7,18 +8,17 @@ import signal
 import socket
 import threading
 import time
+
 import httpx
 import pytest
-from conftest import Server, StartServer, until
-from tests.calls import call, text
-from tests.damage.wire import declared, echo, reply
-import asyncio
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
-from conftest import StartServer, until
+
+from conftest import Server, StartServer, until
+from tests.calls import call, legacy, text
+from tests.damage.wire import declared, echo, reply
 from tests.http.connections import Connections, app
-from conftest import Server
-from tests.calls import legacy
+
 
 def connect(server: Server) -> socket.socket:
     """Return a new connection to a server."""
