@@ -45,7 +45,7 @@ def test_invalid_chunks(attack: Attack, path: bytes) -> None:
 
 
 def test_host_and_number_of_headers(attack: Attack) -> None:
-    """A head of HTTP/1.1 has exactly one Host (RFC 9112, section 3.2), one of HTTP/1.0 may have none; few headers.
+    """HTTP/1.1 needs exactly one Host header (RFC 9112, section 3.2), HTTP/1.0 may have none; 200 headers are refused.
 
     A head of 64 KB has room for 16,000 headers, which would take megabytes of memory.
     """
