@@ -64,17 +64,14 @@ class Collector:
 
     def find(self, which: Callable[[Span], bool], what: str, count: int = 1) -> list[Span]:
         """Wait for a number of matching spans, and return them."""
-        until(
-            lambda: len([span for span in self.spans if which(span)]) >= count, f"the collector has received {what}", 15
-        )
-        return [span for span in self.spans if which(span)]
+        until(lambda: sum(map(which, self.spans)) >= count, f"the collector has received {what}", 15)
+        return list(filter(which, self.spans))
 
     def trace(self, identity: str, requests: int = 1) -> list[Span]:
         """Return a trace, the outermost span first, after `requests` spans of requests, which come last."""
-        edge = {"trace": identity, "scope": "anyreplica", "kind": "SERVER"}
-        self.find(
-            lambda span: all(span[name] == value for name, value in edge.items()), f"{requests} of {identity}", requests
-        )
+        edge = [identity, "anyreplica", "SERVER"]
+        kind = ("trace", "scope", "kind")
+        self.find(lambda span: [span[name] for name in kind] == edge, f"{requests} of {identity}", requests)
         return outermost_first([span for span in self.spans if span["trace"] == identity])
 
 

@@ -18,13 +18,7 @@ def collector() -> Iterator[Collector]:
 @pytest.fixture(scope="session")
 def traced(tmp_path_factory: pytest.TempPathFactory, collector: Collector) -> Iterator[Server]:
     """A replica with a JSON log that sends traces."""
-    with Server(
-        tmp_path_factory.mktemp("traced") / "log",
-        MCP_COMPONENTS="server,tests.packs.telling",
-        MCP_NAME="sparrow",
-        REPLICA_NAME="sparrow-1",
-        LOG_FORMAT="json",
-        OTEL_EXPORTER_OTLP_HEADERS="Authorization=Bearer%20hush",
-        **collector.settings,
-    ) as server:
+    settings = {"MCP_COMPONENTS": "server,tests.packs.telling", "MCP_NAME": "sparrow", "REPLICA_NAME": "sparrow-1"}
+    settings |= {"LOG_FORMAT": "json", "OTEL_EXPORTER_OTLP_HEADERS": "Authorization=Bearer%20hush"}
+    with Server(tmp_path_factory.mktemp("traced") / "log", **settings, **collector.settings) as server:
         yield server

@@ -31,12 +31,8 @@ def test_a_collector_that_comes_later(start_server: StartServer) -> None:
 def test_a_collector_that_never_answers(start_server: StartServer) -> None:
     """A silent collector delays neither a call nor the stop of the replica."""
     with socket.create_server(("127.0.0.1", free_port())) as silent:
-        port = silent.getsockname()[1]
-        server = start_server(
-            OTEL_EXPORTER_OTLP_ENDPOINT=f"http://127.0.0.1:{port}/",
-            OTEL_EXPORTER_OTLP_TIMEOUT="60",
-            OTEL_BSP_SCHEDULE_DELAY="20",
-        )
+        settings = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{silent.getsockname()[1]}/"}
+        server = start_server(**settings, OTEL_EXPORTER_OTLP_TIMEOUT="60", OTEL_BSP_SCHEDULE_DELAY="20")
         for _ in range(5):
             call(server.url, "echo", {"message": "x"})
         silent.settimeout(10)

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from conftest import Server, until
-from tests.calls import FULL, HEADERS, get, legacy, post
+from tests.calls import FULL, HEADERS, get, post
 from tests.replicas import Family
 from tests.tracing.calls import Caller, call, echo
 from tests.tracing.collector import Collector, Span
@@ -26,10 +26,11 @@ def about(span: Span) -> dict[str, Any]:
 @pytest.mark.parametrize("where", ["header", "_meta", "both"])
 @pytest.mark.parametrize("path", ["fast", "fastmcp"])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_call_beneath_its_request_beneath_its_caller(
-    traced: Server, collector: Collector, family: Family, path: str, where: str
-) -> None:
-    """A call is beneath its request, beneath its caller's span, which the header names before `_meta`."""
+def test_a_call_beneath_its_caller(traced: Server, collector: Collector, family: Family, path: str, where: str) -> None:
+    """A call is beneath its request, beneath its caller's span, which the header names before `_meta`.
+
+    Its spans name the server and the replica.
+    """
     caller, other = Caller(), Caller()
     meta: dict[str, Any] = {} if path == "fast" else dict(FULL)
     if where != "header":
@@ -46,6 +47,10 @@ def test_a_call_beneath_its_request_beneath_its_caller(
     assert edge["attributes"]["http.response.header.x-request-id"] == [reply.headers["X-Request-ID"]]
     assert edge["nanoseconds"] >= beneath["nanoseconds"] > 0
     assert beneath["attributes"]["gen_ai.tool.name"] == "echo"
+    for span in (edge, beneath):
+        assert (span["of"]["service.name"], span["of"]["service.instance.id"]) == ("sparrow", "sparrow-1")
+        assert span["of"]["authorization"] == "Bearer hush"  # the collector's password is sent, but not shown
+        assert "hush" not in str(span["attributes"])
 
 
 @pytest.mark.parametrize(
@@ -59,9 +64,7 @@ def test_a_call_beneath_its_request_beneath_its_caller(
         ("ping", {}),
     ],
 )
-def test_both_paths_make_the_same_span(
-    traced: Server, collector: Collector, method: str, params: dict[str, Any]
-) -> None:
+def test_both_paths_make_one_span(traced: Server, collector: Collector, method: str, params: dict[str, Any]) -> None:
     """Both paths make one span per call, with the same name and attributes."""
     found = []
     for meta in ({}, FULL):
@@ -116,17 +119,6 @@ def test_without_a_caller_each_request_is_a_trace(traced: Server, collector: Col
         )
         assert edge["parent"] == ""
         assert len(collector.trace(edge["trace"])) == 2
-
-
-def test_a_span_names_server_and_replica(traced: Server, collector: Collector) -> None:
-    """A span names the server and the replica, and the collector's password is sent but not shown."""
-    caller = Caller()
-    legacy(traced.url, "ping", traceparent=caller.traceparent)
-    for span in collector.trace(caller.trace):
-        assert span["of"]["service.name"] == "sparrow"
-        assert span["of"]["service.instance.id"] == "sparrow-1"
-        assert span["of"]["authorization"] == "Bearer hush"
-        assert "hush" not in str(span["attributes"])
 
 
 def test_spans_have_no_values_of_wrong_arguments(traced: Server, collector: Collector) -> None:
