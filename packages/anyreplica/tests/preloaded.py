@@ -1,8 +1,7 @@
 """Fork servers from a process that has already imported their modules, so that they start faster.
 
-Imports take nine tenths of the time that `python -m server` needs to start, and the tests start it hundreds of
-times. A forked server is a process with its own session, environment and log. Forked servers share only the imported
-modules and the values that Python read when it started.
+Imports take nine tenths of a start of `python -m server`, and tests start it hundreds of times. Forked servers share
+only the imported modules and the values that Python read when it started.
 """
 
 import contextlib
@@ -23,37 +22,16 @@ from typing import IO
 
 _ROOT = Path(__file__).parents[3]
 
-_LAZY = (
-    "docket",
-    "fastmcp.server.auth.oidc_proxy",
-    "fastmcp.server.auth.providers.in_memory",
-    "fastmcp.server.auth.providers.introspection",
-    "fastmcp.server.sessions",
-    "griffe",
-    "anyreplica.http.uvicorn.protocol",
-    "anyreplica.app",
-    "anyreplica.cli.main",
-    "anyreplica.cli.run",
-    "anyreplica.cli.worker",
-    "server.server",
-)
+_LAZY = ["docket", "fastmcp.server.auth.oidc_proxy", "fastmcp.server.auth.providers.in_memory"]
+_LAZY += ["fastmcp.server.auth.providers.introspection", "fastmcp.server.sessions", "griffe"]
+_LAZY += ["anyreplica.http.uvicorn.protocol", "anyreplica.app", "anyreplica.cli.main", "anyreplica.cli.run"]
+_LAZY += ["anyreplica.cli.worker", "server.server"]
 """Modules that servers import, some of them only when they need them."""
 
 _PACKAGES = {"anyreplica", "server", "tests"}
 """Packages whose modules are run in a forked process."""
-_READ_AT_START = {
-    "AUTH",
-    "CLOSING_SECONDS",
-    "CURRENCY",
-    "DOCUMENTS",
-    "IDP",
-    "JWKS",
-    "LOOKUPS",
-    "RUNS",
-    "TOKEN_SECONDS",
-    "UPSTREAM",
-    "UPSTREAM_URL",
-}
+_READ_AT_START = {"AUTH", "CLOSING_SECONDS", "CURRENCY", "DOCUMENTS", "IDP", "JWKS", "LOOKUPS", "RUNS"}
+_READ_AT_START |= {"TOKEN_SECONDS", "UPSTREAM", "UPSTREAM_URL"}
 """Environment variables of the tests' own servers. A server reads them when it starts, as it reads its settings."""
 _MAX_MESSAGE_BYTES = 1 << 18
 """Maximum size of a message in bytes. A message contains a command line and an environment."""
@@ -101,13 +79,7 @@ class Forked:
 
 
 class Preloaded:
-    """The process from which servers are forked. It starts with the first server.
-
-    Args:
-        environment: the environment of this process. The environment of a server may differ from it in settings only.
-        settings: names of the environment variables that a server reads when it starts, not when it imports its
-            modules.
-    """
+    """The process from which servers are forked. Its environment and theirs differ in settings only."""
 
     def __init__(self, environment: Mapping[str, str], settings: set[str]) -> None:
         self._settings = settings | _READ_AT_START

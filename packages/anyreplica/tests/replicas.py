@@ -131,10 +131,8 @@ class RoundRobin(Proxy):
             writers.append(to_backend)
             self._transports.add(to_backend.transport)
             to_backend.write(_closing(head))
-            pumps = {
-                asyncio.ensure_future(_pump(client, to_backend)),
-                asyncio.ensure_future(self._respond(backend, to_client)),
-            }
+            passes = (_pump(client, to_backend), self._respond(backend, to_client))
+            pumps = {asyncio.ensure_future(each) for each in passes}
             try:
                 await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
             finally:
@@ -198,13 +196,9 @@ class RedisServer:
     def start(self) -> None:
         """Start Redis and wait until it answers."""
         command = ["redis-server", "--port", str(self.port), "--save", "", "--appendonly", self._kept]
-        with self.log.open("ab") as stream:
-            self.process = subprocess.Popen(
-                [*command, "--bind", "127.0.0.1", "--dir", str(self.log.parent)],
-                stdout=stream,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+        command += ["--bind", "127.0.0.1", "--dir", str(self.log.parent)]
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
         until(lambda: self.ask("ping") == "PONG", f"Redis answers; it printed:\n{self.log.read_text()}")
 
     def ask(self, *command: str) -> str:
@@ -268,11 +262,8 @@ def running(folder: Path, count: int = 3, *, command: Sequence[str] = (), **sett
             replicas.append(Server(folder / f"replica-{number}.log", command=command, **named))
         for replica in replicas:
             replica.wait_ready()
-        proxy = RoundRobin([replica.port for replica in replicas])
-        try:
+        with contextlib.closing(RoundRobin([replica.port for replica in replicas])) as proxy:
             yield Fleet(replicas, proxy)
-        finally:
-            proxy.close()
     finally:
         for replica in replicas:
             replica.stop()
@@ -298,7 +289,7 @@ def fleet_with_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet
     folder = tmp_path_factory.mktemp("fleet-with-redis")
     with (
         RedisServer(folder / "redis.log") as redis,
-        running(folder, MCP_COMPONENTS=PACKS, REDIS_URL=redis.url) as found,
+        running(folder, REDIS_URL=redis.url, MCP_COMPONENTS=PACKS) as found,
     ):
         yield found
 
@@ -320,11 +311,8 @@ def asking(family: Family, method: str, params: dict[str, Any] | None = None, **
 @contextlib.contextmanager
 def streaming(url: str, asked: dict[str, Any]) -> Iterator[tuple[httpx.Response, Iterator[dict[str, Any]]]]:
     """Send a request that accepts event streams. Yield the response and an iterator over its messages."""
-    headers = {**asked["headers"], "Accept": BOTH}
-    with (
-        httpx.Client(verify=False, timeout=60) as client,
-        client.stream("POST", f"{url}/mcp", json=asked["json"], headers=headers) as reply,
-    ):
+    asked = {**asked, "headers": {**asked["headers"], "Accept": BOTH}}
+    with httpx.Client(verify=False, timeout=60) as client, client.stream("POST", f"{url}/mcp", **asked) as reply:
         yield reply, messages(reply)
 
 

@@ -21,10 +21,7 @@ class Dice:
 
     @classmethod
     def drawn(cls, draw: st.DrawFn) -> "Dice":
-        """Return the choices of Hypothesis in a composite strategy.
-
-        All draws use the same two strategies. A new strategy for each draw would take three times as long.
-        """
+        """Return the choices of Hypothesis, from two strategies: a new one for each would take three times as long."""
         return cls(lambda: draw(_NUMBERS), lambda: draw(_BYTES))
 
     @classmethod
