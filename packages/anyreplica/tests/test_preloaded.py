@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from conftest import Server, StartServer, until
+from conftest import Server, StartServer
 from tests.preloaded import Forked
 from tests.processes import open_files
 
@@ -32,13 +32,6 @@ def test_a_forked_server_is_a_process_of_its_own(start_server: StartServer) -> N
     assert other.process.wait(60) == -signal.SIGKILL
     assert other.stop() == -signal.SIGKILL
     assert not Path(f"/proc/{other.process.pid}").exists()
-
-
-def test_a_forked_server_that_cannot_start_prints_the_reason(start_server: StartServer) -> None:
-    """A forked server that cannot start prints the reason and has an exit code."""
-    server = start_server(ready=False, MCP_COMPONENTS="no.such.package")
-    until(lambda: server.process.poll() == 3, "the server has ended with exit code 3")
-    assert "no.such.package" in server.output
 
 
 @pytest.mark.servers

@@ -1,13 +1,15 @@
-"""The page docs/explanation/benchmarks.md: its form, and its claims and README's, compared with the committed figures."""
+"""The page docs/explanation/benchmarks.md: its form, and its claims and README's, which the figures must show."""
 
+import importlib.util
+import re
 from collections.abc import Callable
+
 import pytest
+
+from benchmarks import book
 from benchmarks.book import TEXT, study
 from benchmarks.study import Spread
 from conftest import ROOT
-import importlib.util
-import re
-from benchmarks import book
 
 _OURS = ("ours", "ours_2026")
 _STATELESS = ("stateless", "stateless-2026")
@@ -150,10 +152,8 @@ def test_figures_are_complete(name: str) -> None:
 def test_readme_has_the_measured_figures() -> None:
     """README has the costs of an echo and of FastMCP, and the lost calls of the table of measured events."""
     readme = (ROOT / "README.md").read_text()
-    assert (
-        f"| {_median('exchange/cost/echo/cpu'):.1f} µs; {_median('exchange/cost/echo/ratio'):.1f} times as much ("
-        in readme
-    )
+    cpu, ratio = (_median(f"exchange/cost/echo/{column}") for column in ("cpu", "ratio"))
+    assert f"| {cpu:.1f} µs; {ratio:.1f} times as much (" in readme
     assert f"| {_median('peers/costs/fastmcp/ours'):.0f} times as much as with anyreplica |" in readme
     assert "| 0 of 1,661 |" in readme
     events = (ROOT / "docs" / "explanation" / "failures.md").read_text()

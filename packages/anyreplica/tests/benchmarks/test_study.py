@@ -1,29 +1,29 @@
 """How a study loads servers, compares replies, measures in rounds, writes its figures and ends."""
 
 import argparse
+import asyncio
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
+
 from benchmarks.command import Missing, Run, Script, main
 from benchmarks.expectation import difference
-from benchmarks.load import LoadError
+from benchmarks.load import Load, LoadError
 from benchmarks.machine import choose_cores, this_machine
 from benchmarks.progress import progress
-from benchmarks.rounds import Rounds
-from benchmarks.study import Column, Row, Spread, Study, Table, read
-from benchmarks.tables import cells, figure, number
-import asyncio
-from dataclasses import replace
-import orjson
-from benchmarks.load import Load, LoadError
 from benchmarks.reply import Reply, UnreadableReply, parse
+from benchmarks.rounds import Rounds
 from benchmarks.sample import Sample
 from benchmarks.scenarios import ECHO
+from benchmarks.study import Column, Row, Spread, Study, Table, read
+from benchmarks.tables import cells, figure, number
 from tests.loadtest.fake import Fake, fake
 
 TABLE = Table(
