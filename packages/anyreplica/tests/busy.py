@@ -1,7 +1,4 @@
-"""Run a command beside busy loops: `python -m tests.busy [--loops 4] COMMAND …`.
-
-A test that passes on an idle machine only is wrong, because a laptop and a CI machine have other work, too.
-"""
+"""`python -m tests.busy [--loops 4] COMMAND …` runs a command beside busy loops, as other work on a machine may be."""
 
 import argparse
 import multiprocessing

@@ -7,20 +7,14 @@ import httpx
 HEADERS = {"Content-Type": "application/json", "Accept": "application/json"}
 BOTH = "application/json, text/event-stream"
 VERSION = "2026-07-28"
-ENVELOPE = {
-    "io.modelcontextprotocol/protocolVersion": VERSION,
-    "io.modelcontextprotocol/clientCapabilities": {},
-}
+ENVELOPE = {"io.modelcontextprotocol/protocolVersion": VERSION, "io.modelcontextprotocol/clientCapabilities": {}}
 
 FULL: dict[str, Any] = {"fastmcp": {}}
 """Members of `_meta` that send a call to the FastMCP path and change nothing else."""
 
 
 def post(url: str, **arguments: Any) -> httpx.Response:
-    """Send a POST request on a new connection.
-
-    The client does not load TLS certificates, which would take 25 ms.
-    """
+    """Send a POST request on a new connection, without the TLS certificates, which would take 25 ms."""
     with httpx.Client(verify=False, timeout=60) as client:
         return client.post(f"{url}/mcp", **arguments)
 
@@ -66,10 +60,7 @@ def text(result: dict[str, Any]) -> str:
 
 
 def open_session(url: str) -> tuple[str, str]:
-    """Open a handshake-protocol session (`HANDSHAKE_SESSIONS`).
-
-    Returns the session's id and the name of the replica that holds the session.
-    """
+    """Open a session of the handshake protocol. Return its id and the name of the replica that holds it."""
     hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
     reply = legacy(url, "initialize", hello, Accept=BOTH)
     return reply.headers["Mcp-Session-Id"], reply.headers["X-Served-By"]

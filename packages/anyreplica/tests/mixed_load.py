@@ -16,12 +16,7 @@ PLAIN = 10
 
 
 class MixedLoad:
-    """Clients that send requests to one replica at the same time.
-
-    Args:
-        kind: the name of the requests that need Redis.
-        asked: their bodies and headers, as keyword arguments for httpx.
-    """
+    """Clients that send requests at the same time: some of a `kind` that needs Redis, as httpx gets them, some not."""
 
     def __init__(self, url: str, kind: str, method: str, path: str, asked: dict[str, Any]) -> None:
         self.statuses: collections.Counter[str] = collections.Counter()

@@ -1,8 +1,4 @@
-"""`python -m tests.passed_modules PROTOCOL` prints the modules that a call of `echo` uses, one per line.
-
-This process serves the sample and traces the calls of Python functions while the server answers. A module counts only
-if each of five calls uses it, because timers may also run during one of the calls.
-"""
+"""`python -m tests.passed_modules PROTOCOL` prints the modules that each of five calls of `echo` uses."""
 
 import asyncio
 import sys

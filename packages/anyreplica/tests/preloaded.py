@@ -1,8 +1,7 @@
 """Fork servers from a process that has already imported their modules, so that they start faster.
 
-Imports take nine tenths of the time that `python -m server` needs to start, and the tests start it hundreds of
-times. A forked server is a process with its own session, environment and log. Forked servers share only the imported
-modules and the values that Python read when it started.
+Imports take nine tenths of a start of `python -m server`, and tests start it hundreds of times. Forked servers share
+only the imported modules and the values that Python read when it started.
 """
 
 import contextlib
@@ -23,37 +22,16 @@ from typing import IO
 
 _ROOT = Path(__file__).parents[3]
 
-_LAZY = (
-    "docket",
-    "fastmcp.server.auth.oidc_proxy",
-    "fastmcp.server.auth.providers.in_memory",
-    "fastmcp.server.auth.providers.introspection",
-    "fastmcp.server.sessions",
-    "griffe",
-    "anyreplica.http.uvicorn.protocol",
-    "anyreplica.app",
-    "anyreplica.cli.main",
-    "anyreplica.cli.run",
-    "anyreplica.cli.worker",
-    "server.server",
-)
+_LAZY = ["docket", "fastmcp.server.auth.oidc_proxy", "fastmcp.server.auth.providers.in_memory"]
+_LAZY += ["fastmcp.server.auth.providers.introspection", "fastmcp.server.sessions", "griffe"]
+_LAZY += ["anyreplica.http.uvicorn.protocol", "anyreplica.app", "anyreplica.cli.main", "anyreplica.cli.run"]
+_LAZY += ["anyreplica.cli.worker", "server.server"]
 """Modules that servers import, some of them only when they need them."""
 
 _PACKAGES = {"anyreplica", "server", "tests"}
 """Packages whose modules are run in a forked process."""
-_READ_AT_START = {
-    "AUTH",
-    "CLOSING_SECONDS",
-    "CURRENCY",
-    "DOCUMENTS",
-    "IDP",
-    "JWKS",
-    "LOOKUPS",
-    "RUNS",
-    "TOKEN_SECONDS",
-    "UPSTREAM",
-    "UPSTREAM_URL",
-}
+_READ_AT_START = {"AUTH", "CLOSING_SECONDS", "CURRENCY", "DOCUMENTS", "IDP", "JWKS", "LOOKUPS", "RUNS"}
+_READ_AT_START |= {"TOKEN_SECONDS", "UPSTREAM", "UPSTREAM_URL"}
 """Environment variables of the tests' own servers. A server reads them when it starts, as it reads its settings."""
 _MAX_MESSAGE_BYTES = 1 << 18
 """Maximum size of a message in bytes. A message contains a command line and an environment."""
@@ -75,11 +53,7 @@ class Forked:
         return None
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for the end of the process and return its exit code.
-
-        Raises:
-            subprocess.TimeoutExpired: the process still runs after `timeout` seconds.
-        """
+        """Wait for the process and return its exit code, or raise `subprocess.TimeoutExpired`."""
         if self.returncode is None:
             awaited = select.poll()
             awaited.register(self._end, select.POLLIN)
@@ -105,13 +79,7 @@ class Forked:
 
 
 class Preloaded:
-    """The process from which servers are forked. It starts with the first server.
-
-    Args:
-        environment: the environment of this process. The environment of a server may differ from it in settings only.
-        settings: names of the environment variables that a server reads when it starts, not when it imports its
-            modules.
-    """
+    """The process from which servers are forked. Its environment and theirs differ in settings only."""
 
     def __init__(self, environment: Mapping[str, str], settings: set[str]) -> None:
         self._settings = settings | _READ_AT_START
@@ -135,12 +103,7 @@ class Preloaded:
         return {name: environment[name] for name in names}
 
     def fits(self, command: Sequence[str], environment: Mapping[str, str]) -> bool:
-        """Return whether a forked server behaves exactly like a server in a new Python process.
-
-        Args:
-            command: the arguments of Python, such as `-m server worker`.
-            environment: the environment of the server.
-        """
+        """Return whether a forked server behaves exactly like one in a new Python process with these arguments."""
         option, module, *rest = command
         return (
             option == "-m"
@@ -214,10 +177,7 @@ def _report_ends(ends: dict[int, int]) -> None:
 
 
 def _become(output: int, environment: dict[str, str]) -> None:
-    """Put a forked process into the state of a new process.
-
-    The process gets a new session, the given environment, and no open files except the usual three.
-    """
+    """Give a forked process a new session, the given environment, and no open files except the usual three."""
     os.setsid()
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)

@@ -29,10 +29,7 @@ def command_of(pid: int) -> str:
 
 
 def runs(pid: int) -> bool:
-    """Return whether a process runs, so that it still has its files. A zombie process has none.
-
-    After `kill -9`, the main thread can be a zombie while other threads still hold the files for a moment.
-    """
+    """Return whether a process, or a thread of a zombie after `kill -9`, runs and so still has its files."""
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         status = Path(f"/proc/{pid}/status").read_text()
         return "State:\tZ" not in status or "Threads:\t1\n" not in status

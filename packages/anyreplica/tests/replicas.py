@@ -131,10 +131,8 @@ class RoundRobin(Proxy):
             writers.append(to_backend)
             self._transports.add(to_backend.transport)
             to_backend.write(_closing(head))
-            pumps = {
-                asyncio.ensure_future(_pump(client, to_backend)),
-                asyncio.ensure_future(self._respond(backend, to_client)),
-            }
+            passes = (_pump(client, to_backend), self._respond(backend, to_client))
+            pumps = {asyncio.ensure_future(each) for each in passes}
             try:
                 await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
             finally:
@@ -173,10 +171,7 @@ return cjson.encode(found)
 
 
 class RedisServer:
-    """A `redis-server` process that runs inside a `with` block.
-
-    After a restart it has the same port. It has lost its data unless `keep` was called before.
-    """
+    """A `redis-server` process within a `with` block. A restart keeps the port, and the data only after `keep`."""
 
     def __init__(self, log: Path) -> None:
         self.log = log
@@ -201,13 +196,9 @@ class RedisServer:
     def start(self) -> None:
         """Start Redis and wait until it answers."""
         command = ["redis-server", "--port", str(self.port), "--save", "", "--appendonly", self._kept]
-        with self.log.open("ab") as stream:
-            self.process = subprocess.Popen(
-                [*command, "--bind", "127.0.0.1", "--dir", str(self.log.parent)],
-                stdout=stream,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+        command += ["--bind", "127.0.0.1", "--dir", str(self.log.parent)]
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
         until(lambda: self.ask("ping") == "PONG", f"Redis answers; it printed:\n{self.log.read_text()}")
 
     def ask(self, *command: str) -> str:
@@ -216,10 +207,7 @@ class RedisServer:
         return subprocess.run(client, capture_output=True, text=True, check=False, timeout=60).stdout.strip()
 
     def entries(self, pattern: str) -> dict[str, tuple[str, int]]:
-        """Return the values of all texts under matching keys, each with its expiry in seconds. -1: it has no expiry.
-
-        One script reads them, because other tests may have left a thousand keys.
-        """
+        """Return the values and expiries (-1: none) of all matching texts. One script reads them, however many."""
         found: dict[str, tuple[str, int]] = json.loads(self.ask("eval", _ENTRIES, "0", pattern))
         return found
 
@@ -265,11 +253,7 @@ class Fleet:
 
 @contextlib.contextmanager
 def running(folder: Path, count: int = 3, *, command: Sequence[str] = (), **settings: str) -> Iterator[Fleet]:
-    """Run replicas behind a round-robin proxy. By default they serve the sample and the conformance pack.
-
-    Args:
-        command: arguments of Python that run one replica of another server.
-    """
+    """Run replicas behind a round-robin proxy: of the sample and the conformance pack, or of Python's `command`."""
     common = {"MCP_REPLICAS": str(count), "REQUEST_STATE_KEYS": KEYS, "MCP_COMPONENTS": COMPONENTS, **settings}
     replicas: list[Server] = []
     try:
@@ -278,11 +262,8 @@ def running(folder: Path, count: int = 3, *, command: Sequence[str] = (), **sett
             replicas.append(Server(folder / f"replica-{number}.log", command=command, **named))
         for replica in replicas:
             replica.wait_ready()
-        proxy = RoundRobin([replica.port for replica in replicas])
-        try:
+        with contextlib.closing(RoundRobin([replica.port for replica in replicas])) as proxy:
             yield Fleet(replicas, proxy)
-        finally:
-            proxy.close()
     finally:
         for replica in replicas:
             replica.stop()
@@ -308,16 +289,13 @@ def fleet_with_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet
     folder = tmp_path_factory.mktemp("fleet-with-redis")
     with (
         RedisServer(folder / "redis.log") as redis,
-        running(folder, MCP_COMPONENTS=PACKS, REDIS_URL=redis.url) as found,
+        running(folder, REDIS_URL=redis.url, MCP_COMPONENTS=PACKS) as found,
     ):
         yield found
 
 
 def asking(family: Family, method: str, params: dict[str, Any] | None = None, **meta: Any) -> dict[str, Any]:
-    """Return the body and headers of a request as keyword arguments for httpx.
-
-    The arguments `meta` become members of the request's `_meta`.
-    """
+    """Return a request, with `meta` as members of its `_meta`, as keyword arguments for httpx."""
     params = dict(params or {})
     headers = dict(HEADERS)
     if family == "stateless":
@@ -332,15 +310,9 @@ def asking(family: Family, method: str, params: dict[str, Any] | None = None, **
 
 @contextlib.contextmanager
 def streaming(url: str, asked: dict[str, Any]) -> Iterator[tuple[httpx.Response, Iterator[dict[str, Any]]]]:
-    """Send a request from a client that accepts event streams.
-
-    Yields the response and an iterator over its messages, which arrive one by one.
-    """
-    headers = {**asked["headers"], "Accept": BOTH}
-    with (
-        httpx.Client(verify=False, timeout=60) as client,
-        client.stream("POST", f"{url}/mcp", json=asked["json"], headers=headers) as reply,
-    ):
+    """Send a request that accepts event streams. Yield the response and an iterator over its messages."""
+    asked = {**asked, "headers": {**asked["headers"], "Accept": BOTH}}
+    with httpx.Client(verify=False, timeout=60) as client, client.stream("POST", f"{url}/mcp", **asked) as reply:
         yield reply, messages(reply)
 
 

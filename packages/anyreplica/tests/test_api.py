@@ -1,6 +1,7 @@
 """Tests of the public API: the names that `anyreplica` and `anyreplica.testing` export."""
 
 import ast
+import contextlib
 import importlib.util
 import inspect
 import os
@@ -8,7 +9,6 @@ import re
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -17,6 +17,7 @@ import pytest
 import anyreplica
 import anyreplica.testing
 from conftest import SOURCE
+from tests.test_private_names import imports, modules
 from tests.type_check import accepted_by_mypy
 
 _SDK_CLASSES = {"PromptsListChanged", "ResourceUpdated", "ResourcesListChanged", "ToolsListChanged"}
@@ -93,50 +94,23 @@ assert not changed, changed
 
 @pytest.mark.servers
 def test_an_import_has_no_side_effects() -> None:
-    """An import changes nothing global: environment, garbage collector, log handlers, signals, threads and paths.
-
-    It also changes no attribute of a module or class of another package.
-    """
+    """An import changes nothing global: no environment, signal, handler or thread, and nobody else's attribute."""
     files = [file.relative_to(SOURCE.parent).with_suffix("") for file in SOURCE.rglob("*.py")]
     own = [".".join(file.parts) for file in files if not file.stem.startswith("__")]
-    others = sorted({name for file in SOURCE.rglob("*.py") for name in _imported(file)})
-    subprocess.run(
-        [sys.executable, "-c", _LOOK, " ".join(others), " ".join(own)], env=os.environ, check=True, timeout=60
-    )
+    names = {name for module in modules() for _, name in imports(module.tree) if name.split(".")[0] in _PATCHABLE}
+    others = sorted(filter(_is_module, names | {name.rpartition(".")[0] for name in names} - {""}))
+    command = [sys.executable, "-c", _LOOK, " ".join(others), " ".join(own)]
+    subprocess.run(command, env=os.environ, check=True, timeout=60)
 
 
-def _imported(file: Path) -> Iterator[str]:
-    """Return the names of the modules of other packages that a file imports, for example `fastmcp.server`."""
-    for node in ast.walk(ast.parse(file.read_text())):
-        names = []
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names = [node.module, *(f"{node.module}.{each.name}" for each in node.names)]
-        elif isinstance(node, ast.Import):
-            names = [each.name for each in node.names]
-        for name in names:
-            if name.split(".")[0] in _PATCHABLE and _is_module(name):
-                yield name
-
-
-_PATCHABLE = [
-    "anyio",
-    "docket",
-    "fastmcp",
-    "fastmcp_tasks",
-    "httpx2",
-    "mcp",
-    "redis",
-    "starlette",
-    "uvicorn",
-]
+_PATCHABLE = ["anyio", "docket", "fastmcp", "fastmcp_tasks", "httpx2", "mcp", "redis", "starlette", "uvicorn"]
 """Packages whose modules this package could change."""
 
 
 def _is_module(name: str) -> bool:
-    try:
+    with contextlib.suppress(ModuleNotFoundError):
         return importlib.util.find_spec(name) is not None
-    except ModuleNotFoundError:
-        return False
+    return False
 
 
 def test_each_public_name_is_defined_once() -> None:
@@ -150,10 +124,7 @@ def test_each_public_name_is_defined_once() -> None:
 
 
 def _defined(node: ast.stmt) -> list[str]:
-    """Return the public classes and constants that a statement defines.
-
-    Names of one letter are type variables. They do not count.
-    """
+    """Return the public classes and constants of a statement, without type variables (names of one letter)."""
     if isinstance(node, ast.ClassDef):
         return [] if node.name.startswith("_") else [node.name]
     if isinstance(node, ast.Assign | ast.AnnAssign):

@@ -5,17 +5,15 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from conftest import PACKAGE, ROOT, until
 from tests import guard
 
-pytestmark = [
-    pytest.mark.servers,
-    pytest.mark.slow,
-    pytest.mark.skipif(not guard.is_supported(), reason="this system has no /proc"),
-]
+_SUPPORTED = pytest.mark.skipif(not guard.is_supported(), reason="this system has no /proc")
+pytestmark = [pytest.mark.servers, pytest.mark.slow, _SUPPORTED]
 
 _TEST = """
 from conftest import Server
@@ -30,26 +28,11 @@ def _run(folder: Path, then: str) -> subprocess.Popen[str]:
     """Start a run of one test, which starts two supervisors with five replicas, and a Redis."""
     file = folder / "test_it.py"
     file.write_text(_TEST.format(then=then))
-    options = (
-        "-p",
-        "conftest",
-        "-p",
-        "no:cacheprovider",
-        "-c",
-        str(PACKAGE / "pyproject.toml"),
-        "--rootdir",
-        str(folder),
-    )
+    options = ["-p", "conftest", "-p", "no:cacheprovider", "-c", str(PACKAGE / "pyproject.toml")]
+    command = [sys.executable, "-m", "pytest", "-q", *options, "--rootdir", str(folder), "-n", "1", str(file)]
     environment = {name: value for name, value in os.environ.items() if name != guard.VARIABLE} | {"MARK": str(folder)}
-    return subprocess.Popen(
-        [sys.executable, "-m", "pytest", "-q", *options, "-n", "1", str(file)],
-        cwd=ROOT,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    return subprocess.Popen(command, cwd=ROOT, env=environment, text=True, start_new_session=True, **pipes)
 
 
 def _left(folder: Path) -> dict[int, str]:

@@ -29,10 +29,7 @@ def measured(server: Server, file: Path, *load: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("connections", ["keepalive", "fresh"])
 def test_three_times_the_capacity(start_server: StartServer, tmp_path: Path, connections: str) -> None:
-    """With three times as many calls as its capacity, a replica serves over 90 % of its peak and refuses the others.
-
-    The calls that it serves stay fast, and after the overload all calls succeed.
-    """
+    """At three times its capacity, a replica serves over 90 % of its peak, fast, refuses the rest, and recovers."""
     settings = {"MCP_COMPONENTS": "server,tests.packs.timed", "LOG_LEVEL": "WARNING"}
     server = start_server(MAX_IN_FLIGHT=str(IN_FLIGHT), **settings)
     file = tmp_path / "run.json"

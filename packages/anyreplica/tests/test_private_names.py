@@ -13,11 +13,10 @@ import importlib
 import inspect
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from types import FunctionType, MethodType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from fastmcp import Context
@@ -52,68 +51,45 @@ IMPORTED = {
 }
 """Private modules and names that are imported, or read from an imported module, and what they are for."""
 
-ATTRIBUTES = {
-    "_FastMCP__state_store": "fastmcp.server.server",
-    "__pydantic_private__": "pydantic.main",
-    "_additional_http_routes": "fastmcp.server.server",
-    "_assertion_validator": "fastmcp.server.auth.cimd",
-    "_auth_server_provider": "mcp.server.mcpserver.server",
-    "_bus": "mcp.server.subscriptions",
-    "_cache": "fastmcp.server.auth.cimd",
-    "_cimd_manager": "fastmcp.server.auth.oauth_proxy.proxy",
-    "_client_log_levels": "fastmcp.server.server",
-    "_default_file_store": "fastmcp.server.auth.oauth_proxy.proxy",
-    "_client_storage": "fastmcp.server.auth.oauth_proxy.proxy",
-    "_client_store": "fastmcp.server.auth.oauth_proxy.proxy",
-    "_components": "fastmcp.server.providers.local_provider.local_provider",
-    "_custom_starlette_routes": "mcp.server.mcpserver.server",
-    "_data_directory": "key_value.aio.stores.filetree.store",
-    "_default_collection": "key_value.aio.adapters.pydantic.base",
-    "_exit_callbacks": "contextlib",
-    "_extensions": "fastmcp.server.server",
-    "_fastmcp": "fastmcp.server.context",
-    "_fetcher": "fastmcp.server.auth.cimd",
-    "_get_additional_http_routes": "fastmcp.server.mixins.transport",
-    "_get_refresh_lock": "fastmcp.server.auth.oauth_proxy.proxy",
-    "_inner": "fastmcp.server.providers.wrapped_provider",
-    "_jti_mapping_store": "fastmcp.server.auth.oauth_proxy.proxy",
-    "_jwt_issuer": "fastmcp.server.auth.oauth_proxy.proxy",
-    "_jwt_signing_key": "fastmcp.server.auth.oauth_proxy.proxy",
-    "_key_value": "key_value.aio.adapters.pydantic.base",
-    "_lookup_resource": "fastmcp.server.server",
-    "_lowlevel_server": "mcp.server.mcpserver.server",
-    "_make_context": "mcp.server.runner",
-    "_mask_error_details": "fastmcp.server.server",
-    "_mcp_server": "fastmcp.server.server",
-    "_on_duplicate": "fastmcp.server.providers.local_provider.local_provider",
-    "_original_name": "fastmcp.server.providers.fastmcp_provider",
-    "_prefix": "fastmcp.server.transforms.namespace",
-    "_prompt_manager": "mcp.server.mcpserver.server",
-    "_prompts": "mcp.server.mcpserver.prompts.manager",
-    "_raw_mcp_result": "fastmcp.tools.base",
-    "_reload": "fastmcp.server.providers.filesystem",
-    "_request_handlers": "mcp.server.lowlevel.server",
-    "_request_outbound": "mcp.server.session",
-    "_request_state": "fastmcp.server.context",
-    "_request_state_security": "fastmcp.server.server",
-    "_resource_manager": "mcp.server.mcpserver.server",
-    "_resources": "mcp.server.mcpserver.resources.resource_manager",
-    "_security": "mcp.server.request_state",
-    "_serialize": "mcp.server.runner",
-    "_server": "fastmcp.server.providers.fastmcp_provider",
-    "_shared_context_snapshot": "fastmcp.server.server",
-    "_srctx": "fastmcp.server.dependencies",
-    "_state_storage": "fastmcp.server.server",
-    "_state_store": "fastmcp.server.server",
-    "_templates": "mcp.server.mcpserver.resources.resource_manager",
-    "_token_verifier": "mcp.server.mcpserver.server",
-    "_tokens": "fastmcp.server.context",
-    "_tool_manager": "mcp.server.mcpserver.server",
-    "_tools": "mcp.server.mcpserver.tools.tool_manager",
-    "_transforms": "fastmcp.server.providers.base",
-    "_upstream_client_secret": "fastmcp.server.auth.oauth_proxy.proxy",
-    "_upstream_token_store": "fastmcp.server.auth.oauth_proxy.proxy",
+_CREATED = {
+    "contextlib": "_exit_callbacks",
+    "fastmcp.server.auth.cimd": "_assertion_validator _cache _fetcher",
+    "fastmcp.server.auth.oauth_proxy.proxy": (
+        "_cimd_manager _client_storage _client_store _default_file_store _get_refresh_lock "
+        "_jti_mapping_store _jwt_issuer _jwt_signing_key _upstream_client_secret _upstream_token_store"
+    ),
+    "fastmcp.server.context": "_fastmcp _request_state _tokens",
+    "fastmcp.server.dependencies": "_srctx",
+    "fastmcp.server.mixins.transport": "_get_additional_http_routes",
+    "fastmcp.server.providers.base": "_transforms",
+    "fastmcp.server.providers.fastmcp_provider": "_original_name _server",
+    "fastmcp.server.providers.filesystem": "_reload",
+    "fastmcp.server.providers.local_provider.local_provider": "_components _on_duplicate",
+    "fastmcp.server.providers.wrapped_provider": "_inner",
+    "fastmcp.server.server": (
+        "_FastMCP__state_store _additional_http_routes _client_log_levels _extensions _lookup_resource "
+        "_mask_error_details _mcp_server _request_state_security _shared_context_snapshot _state_storage "
+        "_state_store"
+    ),
+    "fastmcp.server.transforms.namespace": "_prefix",
+    "fastmcp.tools.base": "_raw_mcp_result",
+    "key_value.aio.adapters.pydantic.base": "_default_collection _key_value",
+    "key_value.aio.stores.filetree.store": "_data_directory",
+    "mcp.server.lowlevel.server": "_request_handlers",
+    "mcp.server.mcpserver.prompts.manager": "_prompts",
+    "mcp.server.mcpserver.resources.resource_manager": "_resources _templates",
+    "mcp.server.mcpserver.server": (
+        "_auth_server_provider _custom_starlette_routes _lowlevel_server _prompt_manager _resource_manager "
+        "_token_verifier _tool_manager"
+    ),
+    "mcp.server.mcpserver.tools.tool_manager": "_tools",
+    "mcp.server.request_state": "_security",
+    "mcp.server.runner": "_make_context _serialize",
+    "mcp.server.session": "_request_outbound",
+    "mcp.server.subscriptions": "_bus",
+    "pydantic.main": "__pydantic_private__",
 }
+ATTRIBUTES = {name: module for module, names in _CREATED.items() for name in names.split()}
 """Private attributes of objects, and the module that creates each of them."""
 
 SINCE = {"_lookup_resource": "4.1.2", "_default_file_store": "4.1.7"}
@@ -139,20 +115,12 @@ _STANDARD = {name for each in (object, type, FunctionType, MethodType, ModuleTyp
 _STANDARD |= {"__wrapped__", "__path__", "__file__", "__signature__", "__version__", "__args__", "__stderr__"}
 
 
-@dataclass(frozen=True)
-class Use:
-    """A use of a private name.
-
-    Attributes:
-        name: the full name, if the object was imported. Otherwise only the name of the attribute.
-    """
+class Use(NamedTuple):
+    """A use of a private name: the full one of an imported object, or only that of an attribute."""
 
     file: str
     line: int
     name: str
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}: {self.name}"
 
 
 class Module:
@@ -161,7 +129,7 @@ class Module:
     def __init__(self, file: str, tree: ast.Module) -> None:
         self.file = file
         self.tree = tree
-        self.imports = dict(_imports(tree))
+        self.imports = dict(imports(tree))
         self.defined = set(_defined(tree))
 
     def full_name(self, node: ast.expr) -> str:
@@ -177,7 +145,7 @@ class Module:
         """Yield the private names that are imported, or read from something that was imported."""
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Import | ast.ImportFrom):
-                names = [name for _, name in _imports(ast.Module([node], []))]
+                names = [name for _, name in imports(ast.Module([node], []))]
             elif isinstance(node, ast.Attribute) and _is_private(node.attr):
                 names = [self.full_name(node)]
             else:
@@ -210,7 +178,7 @@ class Module:
             yield from (Use(self.file, node.lineno, name) for name in names if name)  # type: ignore[attr-defined]
 
 
-def _imports(tree: ast.AST) -> Iterator[tuple[str, str]]:
+def imports(tree: ast.AST) -> Iterator[tuple[str, str]]:
     """Yield the names that are imported from other packages than Python's and ours, with their full names."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -219,11 +187,8 @@ def _imports(tree: ast.AST) -> Iterator[tuple[str, str]]:
             found = [(each.asname or each.name, f"{node.module}.{each.name}") for each in node.names]
         else:
             continue
-        yield from (
-            (name, full)
-            for name, full in found
-            if full.partition(".")[0] not in sys.stdlib_module_names | {"anyreplica"}
-        )
+        known = sys.stdlib_module_names | {"anyreplica"}
+        yield from ((name, full) for name, full in found if full.partition(".")[0] not in known)
 
 
 def _defined(tree: ast.AST) -> Iterator[str]:
@@ -286,7 +251,7 @@ def _is_compat(file: str) -> bool:
 def test_each_imported_private_name_is_known() -> None:
     """Each private name that a module imports is in the list, and each name of the list is in use."""
     uses = [use for module in modules() for use in module.imported()]
-    assert [str(use) for use in uses if use.name not in IMPORTED] == []
+    assert [use for use in uses if use.name not in IMPORTED] == []
     assert {use.name for use in uses} == IMPORTED.keys()
 
 
@@ -302,7 +267,7 @@ def test_an_imported_name_exists(name: str) -> None:
 def test_each_private_attribute_is_known() -> None:
     """Each private attribute of an object of another package is in the list, and each name of the list is in use."""
     uses = [use for module in modules() for use in module.attributes()]
-    assert [str(use) for use in uses if use.name not in ATTRIBUTES] == []
+    assert [use for use in uses if use.name not in ATTRIBUTES] == []
     unused = ATTRIBUTES.keys() - {use.name for use in uses}
     text = "".join(ast.unparse(module.tree) for module in modules())
     assert {name for name in unused if name not in text} == set()
@@ -330,7 +295,7 @@ def test_only_some_modules_use_private_names() -> None:
 def test_each_patch_is_known() -> None:
     """Each name of another package that a module replaces is in the list, and the installed version has the name."""
     uses = [use for module in modules() for use in module.patches()]
-    assert [str(use) for use in uses if use.name not in PATCHED] == []
+    assert [use for use in uses if use.name not in PATCHED] == []
     assert {use.name for use in uses} == PATCHED.keys()
     for name, module in PATCHED.items():
         home, _, last = name.rpartition(".")

@@ -1,12 +1,10 @@
 """`python -m tests.attacks.attacker PORT SEED SECONDS`: attack a replica on this machine at random and report.
 
-At most 150 rounds run at the same time. Each round opens a connection and behaves in one of the ways that `ways` lists.
-Then it ends the connection, either in order or with a reset. The name of a round determines everything that the round
-sends: `python -m tests.attacks.attacker PORT --round SEED/3/14/go` repeats a round and shows its replies.
+At most 150 rounds run at the same time, on a connection each, in one of the ways that `ways` lists. The name of a round
+determines all that it sends: `python -m tests.attacks.attacker PORT --round SEED/3/14/go` repeats it and shows replies.
 
-The attacker limits itself, because a server under full load may rightly refuse the well-behaved client of
-`good_client.py`, too. The attacker has few requests in flight and sends few large requests at the same time. It also
-uses at most about half of a processor core.
+The attacker has few requests in flight, few large ones, and about half of a core: a server under full load may rightly
+refuse the well-behaved client of `good_client.py`, too.
 """
 
 import asyncio
@@ -29,13 +27,7 @@ from tests.damage.wire import echo, handshake, http, listen, post, stateless
 from tests.sessions.client import EVERYTHING, VERSION
 
 CONNECTIONS = 150
-MOST_SHARE = 0.4
-"""Maximum share of a processor core."""
-
 _LONGEST_ROUND = 15
-_BODY_BYTES = 4 * 1024 * 1024
-_UNREAD = 10
-"""Number of requests that `insist` sends without waiting for a reply."""
 
 
 def ordinary(dice: Random) -> bytes:
@@ -108,7 +100,7 @@ async def pipeline_and_read_nothing(connection: Connection, dice: Random) -> Non
 async def send_much(connection: Connection, dice: Random) -> None:
     """Send a large body; in some cases leave before the reply."""
     await connection.open()
-    await connection.send(large(dice, _BODY_BYTES + 1000))
+    await connection.send(large(dice, 4 * 1024 * 1024 + 1000))
     if dice.random() < 0.8:
         await connection.read(0.7)
 
@@ -135,7 +127,7 @@ async def insist(connection: Connection, dice: Random) -> None:
             await connection.send(data)
             if seconds:
                 await connection.read_some(seconds)
-            elif number % _UNREAD == 0:  # without this pause, 200 requests may be in flight at the same time
+            elif number % 10 == 0:  # without this pause, 200 requests may be in flight at the same time
                 await connection.read_some(0.5)
             connection.end(reset=reset)
 
@@ -169,10 +161,7 @@ async def end_sending_first(connection: Connection, dice: Random) -> None:
 
 
 async def ask_and_hang_up(connection: Connection, dice: Random) -> None:
-    """Start a session and call tools that ask the client or log. Then answer, cancel, resume or do nothing, and leave.
-
-    The addresses are random, so that the attacker has many shares of the limits.
-    """
+    """Start a session from one of many addresses, call tools that ask or log; answer, cancel, resume or leave."""
     headers = {"Accept": BOTH, "X_Forwarded_For": f"192.0.2.{dice.randrange(20)}"}
     await connection.open()
     hello = {"protocolVersion": VERSION, "capabilities": EVERYTHING, "clientInfo": {"name": "a", "version": "1"}}
@@ -222,12 +211,7 @@ async def say_nothing(connection: Connection, dice: Random) -> None:
 
 @dataclass
 class Way:
-    """A way to behave.
-
-    Attributes:
-        weight: relative frequency of this way.
-        most: maximum number of connections that behave in this way at the same time.
-    """
+    """A way to behave: its relative frequency, and how many connections may behave so at the same time."""
 
     act: Callable[[Connection, Random], Coroutine[Any, Any, None]]
     weight: int
@@ -236,33 +220,19 @@ class Way:
 
 
 def ways() -> list[Way]:
-    """Return all ways to behave."""
-    return [
-        Way(behave, 20, 40),
-        Way(read_slowly, 8, 12),
-        Way(read_nothing, 8, 20),
-        Way(send_slowly, 12, 20),
-        Way(send_a_part, 8, 20),
-        Way(pipeline, 6, 4),
-        Way(pipeline_and_read_nothing, 6, 10),
-        Way(send_much, 8, 3),
-        Way(be_odd, 20),
-        Way(insist, 6, 2),
-        Way(go, 20),
-        Way(subscribe, 8),
-        Way(end_sending_first, 5),
-        Way(say_nothing, 5),
-        Way(ask_and_hang_up, 12, 8),
-    ]
+    """Return all ways to behave, with their weights and the most connections."""
+    bounded = {behave: (20, 40), read_slowly: (8, 12), read_nothing: (8, 20), send_slowly: (12, 20)}
+    bounded |= {send_a_part: (8, 20), pipeline: (6, 4), pipeline_and_read_nothing: (6, 10), send_much: (8, 3)}
+    bounded |= {insist: (6, 2), ask_and_hang_up: (12, 8)}
+    free = {be_odd: 20, go: 20, subscribe: 8, end_sending_first: 5, say_nothing: 5}
+    return [Way(act, *each) for act, each in bounded.items()] + [Way(act, weight) for act, weight in free.items()]
 
 
 async def attack(port: int, seed: str, seconds: float) -> Report:
     """Attack for `seconds` and return the report."""
     report, choice, begun = Report(), ways(), time.monotonic()
-    attackers = [
-        asyncio.create_task(_attack_again_and_again(port, f"{seed}/{number}", report, choice))
-        for number in range(CONNECTIONS)
-    ]
+    runs = (_attack_again_and_again(port, f"{seed}/{number}", report, choice) for number in range(CONNECTIONS))
+    attackers = [asyncio.create_task(each) for each in runs]
     await asyncio.wait(attackers, timeout=seconds, return_when=asyncio.FIRST_EXCEPTION)
     report.share = time.process_time() / (time.monotonic() - begun)
     for each in attackers:
@@ -290,7 +260,7 @@ async def act(port: int, name: str, report: Report, way: Way, *, shows: bool = F
 async def _attack_again_and_again(port: int, name: str, report: Report, choice: list[Way]) -> None:
     dice, begun = Random(name), time.monotonic()  # noqa: S311
     for number in itertools.count():
-        busy = time.process_time() > MOST_SHARE * (time.monotonic() - begun) + 1
+        busy = time.process_time() > 0.4 * (time.monotonic() - begun) + 1  # the share of a core
         await asyncio.sleep(dice.uniform(0, 3 if busy else 0.5))
         free = [way for way in choice if way.running < way.most]
         way = dice.choices(free, [way.weight for way in free])[0]

@@ -43,38 +43,43 @@ class Attacked:
 
     @property
     def peak(self) -> float:
-        """Maximum of the resident memory since `forget_peak`, in MB."""
+        """Maximum of the resident memory since the last `beside_good_client` began, in MB."""
         return self._status("VmHWM")
-
-    def forget_peak(self) -> None:
-        """Reset the peak (proc(5), clear_refs)."""
-        Path(f"/proc/{self.server.process.pid}/clear_refs").write_text("5")
 
     @property
     def connections(self) -> int:
         """Number of open connections of the replica."""
-        return len(re.findall(rf"\n *\d+: 0100007F:{self.server.port:04X} \S+ 01 ", _tcp()))
+        return self._connections("")
 
     @property
     def unread(self) -> int:
         """Number of connections with received bytes that the replica has not read (proc_net_tcp(5), rx_queue)."""
-        return len(re.findall(rf"\n *\d+: 0100007F:{self.server.port:04X} \S+ 01 \w+:(?!00000000)", _tcp()))
+        return self._connections(r"\w+:(?!00000000)")
 
-    def connect(self) -> socket.socket:
-        """Return a new connection to the replica."""
-        return socket.create_connection(("127.0.0.1", self.server.port), 60)
+    def _connections(self, queues: str) -> int:
+        table = Path("/proc/net/tcp").read_text()
+        return len(re.findall(rf"\n *\d+: 0100007F:{self.server.port:04X} \S+ 01 {queues}", table))
+
+    def connect(self, room: int = 0) -> socket.socket:
+        """Return a new connection to the replica, with a receive buffer of `room` bytes (0: the usual one)."""
+        connection = socket.socket()
+        if room:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
+        connection.settimeout(60)
+        connection.connect(("127.0.0.1", self.server.port))
+        return connection
+
+    @contextlib.contextmanager
+    def connected(self, number: int, room: int = 0) -> Iterator[list[socket.socket]]:
+        """Open connections to the replica until the block ends."""
+        with contextlib.ExitStack() as stack:
+            yield [stack.enter_context(self.connect(room)) for _ in range(number)]
 
     @contextlib.contextmanager
     def beside_good_client(self, longest: float = 1.0) -> Iterator[Good]:
-        """Run a well-behaved client during an attack and check its results and the replica's memory.
-
-        The check fails if a call of this client failed or took too long, or if the replica used too much memory.
-
-        Args:
-            longest: maximum duration of a call, in seconds.
-        """
+        """Run a well-behaved client: no call may fail or take `longest` seconds, nor the memory reach its limit."""
         before = self.rss
-        self.forget_peak()
+        Path(f"/proc/{self.server.process.pid}/clear_refs").write_text("5")  # resets the peak, see proc(5)
         command = [sys.executable, "-m", "tests.attacks.good_client", "127.0.0.1", str(self.server.port)]
         with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as client:
             try:
@@ -99,10 +104,6 @@ class Attacked:
         found = re.search(rf"^{name}:\s+(\d+) kB", text, re.MULTILINE)
         assert found, f"the replica has ended:\n{self.server.output[-2000:]}"
         return int(found[1]) * 1024 / 1e6
-
-
-def _tcp() -> str:
-    return Path("/proc/net/tcp").read_text()
 
 
 Attack = Callable[..., Attacked]

@@ -12,18 +12,11 @@ _STATUS = re.compile(rb"HTTP/1\.[01] (\d{3}) ")
 _INTERNAL = b'"code":-32603'
 _RESET = struct.pack("ii", 1, 0)
 _BIND_ADDRESS_NO_PORT = 24
-"""IP_BIND_ADDRESS_NO_PORT of ip(7): the kernel chooses the port when the socket connects.
-
-Python has no name for this option.
-"""
+"""IP_BIND_ADDRESS_NO_PORT of ip(7), without a name in Python: the kernel chooses the port of a socket that connects."""
 _SEARCHED = 10_000
 """Number of bytes in which `find` looks."""
 _ADDRESS = "127.0.0.2"
-"""An address that the well-behaved client (`good_client.py`) does not use.
-
-Hundreds of thousands of connections use up the ports of an address. Then the kernel drops the first packets of new
-connections from that address.
-"""
+"""Not the address of the well-behaved client: the kernel drops packets when all ports of an address are used up."""
 
 
 @dataclass
@@ -59,11 +52,7 @@ class Connection:
         self._socket = socket.socket()
 
     async def open(self, room: int = 0) -> None:
-        """Connect, or close the connection and connect again.
-
-        Args:
-            room: bytes of replies that the kernel accepts while nobody reads; 0 for the default.
-        """
+        """Connect, or connect again, with a buffer of `room` bytes for replies (0: the default)."""
         self._socket.close()
         self._received = b""
         self._socket = socket.socket()
@@ -88,13 +77,7 @@ class Connection:
             await asyncio.sleep(pause)
 
     async def read(self, seconds: float, size: int = 262_144, pause: float = 0) -> None:
-        """Read until nothing has come for `seconds`, or until the replica has ended the connection.
-
-        Args:
-            seconds: maximum time to wait for more bytes.
-            size: maximum number of bytes in one read.
-            pause: seconds between two reads.
-        """
+        """Read parts of at most `size` bytes, with pauses, until none comes for `seconds` or the connection ends."""
         with contextlib.suppress(TimeoutError):
             while data := await asyncio.wait_for(self._loop.sock_recv(self._socket, size), seconds):
                 self._look(data)

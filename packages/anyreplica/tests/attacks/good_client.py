@@ -1,10 +1,8 @@
 """`python -m tests.attacks.good_client HOST PORT`: call `echo` until stdin has a line or ends, then report.
 
-The client prints a line after its first call.
-
-The client runs in its own process, so that its figures describe the replica and not the attacker. Every fifth call uses
-a new connection. If the replica has closed a kept connection, the client sends the call again, as HTTP clients do
-(RFC 9110, section 9.2.2, RFC 9112, section 9.3.1).
+It prints a line after its first call. It is a process of its own, so that its figures describe the replica and not the
+attacker. Every fifth call uses a new connection. If the replica has closed a kept connection, the client sends the call
+again, as HTTP clients do (RFC 9110, section 9.2.2, RFC 9112, section 9.3.1).
 """
 
 import http.client
@@ -13,11 +11,8 @@ import select
 import sys
 import time
 
-HEADERS = {
-    "Content-Type": "application/json",
-    "Accept": "application/json, text/event-stream",
-    "MCP-Protocol-Version": "2025-11-25",
-}
+HEADERS = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+HEADERS |= {"MCP-Protocol-Version": "2025-11-25"}
 _PAUSE = 0.02
 
 

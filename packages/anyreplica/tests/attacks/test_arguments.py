@@ -1,12 +1,14 @@
-"""Arguments with many problems, and request bodies with many values."""
+"""Arguments with many problems, request bodies with many values, and many of the largest bodies."""
 
+import contextlib
 import json
+import socket
 from typing import Any
 
 import pytest
 
 from tests.attacks.conftest import Attack, Attacked
-from tests.damage.wire import handshake, post, reply, stateless
+from tests.damage.wire import handshake, http, post, reply, stateless
 
 _UNKNOWN = {f"{number:x}": 1 for number in range(380_000)}
 """An object of 3.7 MB as JSON, with more values than a body may have."""
@@ -22,24 +24,17 @@ def call(tool: str, arguments: dict[str, Any]) -> list[bytes]:
 
 def answers(replica: Attacked, requests: list[bytes], times: int = 6) -> list[bytes]:
     """Send each request `times` times at the same moment, always on a new connection, and return all replies."""
-    connections = [replica.connect() for _ in requests * times]
-    try:
+    with replica.connected(len(requests) * times) as connections:
         for connection, request in zip(connections, requests * times, strict=True):
             connection.sendall(request)
         return [reply(connection) for connection in connections]
-    finally:
-        for connection in connections:
-            connection.close()
 
 
 @pytest.mark.alone
 @pytest.mark.parametrize("arguments", [_UNKNOWN, _MANY])
 @pytest.mark.parametrize("tool", ["echo", "export_data", "submit_job"])
 def test_unknown_arguments(attack: Attack, tool: str, arguments: dict[str, Any]) -> None:
-    """The error for many unknown arguments is small: it lists ten of them, or says that the body has too many values.
-
-    This holds for a plain tool, for a job's own tool, and for the tool `submit_job`.
-    """
+    """The error of each kind of tool lists ten of many unknown arguments, or says that the values are too many."""
     replica = attack()
     with replica.beside_good_client():
         given = {"job": "export_data", "arguments": arguments} if tool == "submit_job" else arguments
@@ -53,10 +48,7 @@ def test_unknown_arguments(attack: Attack, tool: str, arguments: dict[str, Any])
 @pytest.mark.alone
 @pytest.mark.parametrize("arguments", [_UNKNOWN, _MANY])
 def test_unknown_params_of_a_submission(attack: Attack, arguments: dict[str, Any]) -> None:
-    """The replica refuses a `POST /jobs` with many unknown parameters, and its reply is small.
-
-    The unknown names stand beside the job's name or among its parameters.
-    """
+    """A `POST /jobs` with many unknown names, beside the job's name or in its params, gets a small refusal."""
     replica = attack()
     bodies: list[Any] = [{"job": "export_data", "params": arguments}, {"job": "export_data", **arguments}]
     with replica.beside_good_client():
@@ -102,3 +94,47 @@ def test_text_of_any_kind_is_read(attack: Attack) -> None:
         (answer, other) = answers(replica, call("echo", {"message": text}), 1)
         assert json.loads(answer.partition(b"\r\n\r\n")[2])["result"]["content"][0]["text"] == text
         assert b"200 OK" in other[:20]
+
+
+_BODIES = 100
+_BYTES = 4 * 1024 * 1024
+"""Size of a body in bytes, equal to MAX_BODY_BYTES."""
+_MOST_MB = 400
+"""Maximum growth of memory, in MB; all bodies together would take slightly more."""
+_SENT = b" " * _BYTES
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("paths", [("/mcp",), ("/jobs",), ("/mcp", "/jobs")], ids=["mcp", "jobs", "both"])
+def test_the_largest_bodies(attack: Attack, paths: tuple[str, ...]) -> None:
+    """Of a hundred bodies that lack their last byte, a replica refuses half: all routes share one memory limit."""
+    replica = attack()
+    before = replica.rss
+    with replica.beside_good_client(longest=1.0), replica.connected(_BODIES) as held:
+        for number, connection in enumerate(held):
+            _send(connection, post(_SENT, paths[number % len(paths)])[:-1])
+        statuses = [_status(connection) for connection in held]
+        assert statuses.count(503) >= _BODIES // 2
+        assert set(statuses) <= {503, None}
+        assert replica.peak - before < _MOST_MB
+    with replica.connect() as connection:  # the replica has freed all of the memory
+        connection.sendall(http("GET", "/readyz"))
+        assert b" 200 " in reply(connection)
+
+
+def _send(connection: socket.socket, request: bytes) -> None:
+    """Send as much as the replica accepts: after a refusal, it stops reading or closes the connection."""
+    connection.settimeout(0.3)
+    with contextlib.suppress(OSError):
+        connection.sendall(request)
+
+
+def _status(connection: socket.socket) -> int | None:
+    """Return the status of a reply, or None if no reply has come yet."""
+    connection.settimeout(0.05)
+    try:
+        return int(connection.recv(65536).split(b" ", 2)[1])
+    except TimeoutError:
+        return None
+    except (OSError, IndexError):
+        return 503  # the reply was lost with the connection

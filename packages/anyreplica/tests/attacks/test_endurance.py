@@ -1,7 +1,4 @@
-"""Many failing calls leave nothing behind in a replica's memory.
-
-`ENDURANCE_CALLS` is the number of calls: 20,000 by default, and 200,000 in the full run.
-"""
+"""Many failing calls (ENDURANCE_CALLS: 20,000, in the full run 200,000) leave nothing behind in a replica's memory."""
 
 import asyncio
 import contextlib
@@ -44,10 +41,7 @@ class Failing:
 
 
 def _both(name: str, method: str, params: dict[str, Any], expected: str, **headers: str) -> list[Failing]:
-    """Return a call in both protocol families.
-
-    A `#` in its method or params stands for the number of the call.
-    """
+    """Return a call in both protocol families. A `#` in its method or params stands for the call's number."""
     text = json.dumps(params)
 
     def filled(number: int) -> dict[str, Any]:
@@ -190,15 +184,9 @@ async def exhausted(port: int) -> AsyncIterator[None]:
 @pytest.mark.timeout(600 + CALLS / 100)
 def test_failing_calls_leave_nothing(attack: Attack) -> None:
     """The memory hardly grows after the first 5 percent of the failing calls, and other clients are still served."""
-    replica = attack(
-        MCP_COMPONENTS="server,tests.packs.hostile",
-        CALL_TIMEOUT_SECONDS="0.05",
-        MAX_SUBSCRIPTIONS="1",
-        TRUSTED_PROXIES="127.0.0.1/32",
-        RATE_LIMIT="1/s",
-        RATE_BURST="1000000",
-        TOOL_COSTS=f"{_DEAR}=1000000",
-    )
+    limits = {"CALL_TIMEOUT_SECONDS": "0.05", "MAX_SUBSCRIPTIONS": "1", "TRUSTED_PROXIES": "127.0.0.1/32"}
+    limits |= {"RATE_LIMIT": "1/s", "RATE_BURST": "1000000", "TOOL_COSTS": f"{_DEAR}=1000000"}
+    replica = attack(MCP_COMPONENTS="server,tests.packs.hostile", **limits)
     port, early = replica.server.port, CALLS // 20
 
     async def endure() -> tuple[float, Counter[str]]:

@@ -11,6 +11,8 @@ import pytest
 from starlette.types import Message, Scope
 
 from conftest import run
+from tests.calls import BOTH, VERSION
+from tests.replicas import Family, asking
 
 pytestmark = pytest.mark.servers
 
@@ -40,19 +42,9 @@ _TIMES = 20
 
 @pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
 def test_no_kind_of_call_leaves_cycles(version: str) -> None:
-    """No kind of failing call leaves a reference cycle.
-
-    A cycle holds a call's arguments, which may take megabytes, until the garbage collector runs.
-    """
-    done = run(
-        sys.executable,
-        "-m",
-        "tests.attacks.test_garbage",
-        version,
-        MCP_COMPONENTS="server,tests.packs.hostile",
-        CALL_TIMEOUT_SECONDS="0.05",
-        LOG_LEVEL="ERROR",
-    )
+    """No kind of failing call leaves a reference cycle, which would hold megabytes of arguments for a while."""
+    settings = {"MCP_COMPONENTS": "server,tests.packs.hostile", "CALL_TIMEOUT_SECONDS": "0.05", "LOG_LEVEL": "ERROR"}
+    done = run(sys.executable, "-m", "tests.attacks.test_garbage", version, **settings)
     left = json.loads(done.stdout.splitlines()[-1])
     assert left == dict.fromkeys(_CALLS, 0)
 
@@ -84,19 +76,10 @@ async def _count(version: str) -> dict[str, int]:
 
 
 async def _call(app: Any, version: str, kind: str, method: str, params: dict[str, Any]) -> None:
-    headers = {
-        "host": "localhost",
-        "content-type": "application/json",
-        "accept": "application/json, text/event-stream",
-        "mcp-protocol-version": version,
-    }
-    if version == "2026-07-28":
-        named = str(params.get("name") or params.get("uri") or "")
-        headers |= {"mcp-method": method, "mcp-name": named}
-        envelope = {f"io.modelcontextprotocol/{name}": value for name, value in _ENVELOPE.items()}
-        params = {**params, "_meta": {**params.get("_meta", {}), **envelope}}
-    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-    body = json.dumps(message).encode() if method else b"{"
+    family: Family = "stateless" if version == VERSION else "handshake"
+    asked = asking(family, method, {**params}, **params.get("_meta", {}))
+    headers = {**asked["headers"], "Host": "localhost", "Accept": BOTH, "MCP-Protocol-Version": version}
+    body = json.dumps(asked["json"]).encode() if method else b"{"
     scope: Scope = {
         "type": "http",
         "asgi": {"version": "3.0"},
@@ -107,7 +90,7 @@ async def _call(app: Any, version: str, kind: str, method: str, params: dict[str
         "raw_path": b"/mcp",
         "root_path": "",
         "query_string": b"",
-        "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+        "headers": [(name.lower().encode(), str(value).encode()) for name, value in headers.items()],
         "client": ("127.0.0.1", 0),
         "server": ("127.0.0.1", 0),
         "state": {},
@@ -127,8 +110,6 @@ async def _call(app: Any, version: str, kind: str, method: str, params: dict[str
 
     await asyncio.Task(app(scope, receive, send))
 
-
-_ENVELOPE: dict[str, Any] = {"protocolVersion": "2026-07-28", "clientCapabilities": {}}
 
 if __name__ == "__main__":
     print(json.dumps(asyncio.run(_count(sys.argv[1]))), flush=True)

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,23 +31,14 @@ REDIS = 60
 @contextlib.contextmanager
 def attacked(attack: Attack, folder: Path, *, with_redis: bool, **changed: str) -> Iterator[tuple[Attacked, Any]]:
     """Run a replica with sessions. Yields also a function that returns the memory of Redis in MB (0 without it)."""
-    settings = dict(
-        HANDSHAKE_SESSIONS="full",
-        MCP_COMPONENTS=PACKS,
-        TRUSTED_PROXIES="127.0.0.1",
-        MAX_REQUESTS_PER_CONNECTION="0",
-        SHUTDOWN_GRACE_SECONDS="1",
-        **changed,
-    )
+    settings = {"HANDSHAKE_SESSIONS": "full", "MCP_COMPONENTS": PACKS, "TRUSTED_PROXIES": "127.0.0.1"}
+    settings |= {"MAX_REQUESTS_PER_CONNECTION": "0", "SHUTDOWN_GRACE_SECONDS": "1", **changed}
     if not with_redis:
         yield attack(**settings), lambda: 0.0
         return
     with RedisServer(folder / "redis.log") as redis:
-
-        def memory() -> float:
-            (line,) = (line for line in redis.ask("info", "memory").splitlines() if line.startswith("used_memory:"))
-            return int(line.split(":")[1]) / 1e6
-
+        used = r"(?m)^used_memory:(\d+)"
+        memory = lambda: int(re.findall(used, redis.ask("info", "memory"))[0]) / 1e6  # noqa: E731
         yield attack(REDIS_URL=redis.url, **settings), memory
 
 
@@ -55,10 +47,21 @@ def clients(replica: Attacked) -> Iterator[AskedClient]:
     return (start(replica.server.url, EVERYTHING, **{"X-Forwarded-For": f"192.0.2.{number}"}) for number in (1, 2))
 
 
+def headers_of(client: AskedClient) -> dict[str, str]:
+    """Return the headers of a request in the client's session, as `wire` gets them."""
+    return {name.replace("-", "_"): value for name, value in {**client.headed(), "Accept": BOTH}.items()}
+
+
 def call_of(client: AskedClient, tool: str, **arguments: Any) -> bytes:
     """Return the bytes of a call, with the id 7."""
-    headers = {name.replace("-", "_"): value for name, value in {**client.headed(), "Accept": BOTH}.items()}
-    return wire.handshake("tools/call", {"name": tool, "arguments": arguments}, 7, **headers)
+    return wire.handshake("tools/call", {"name": tool, "arguments": arguments}, 7, **headers_of(client))
+
+
+def asked(replica: Attacked, stack: contextlib.ExitStack, call: bytes) -> dict[str, Any]:
+    """Send a call on a connection that stays open until the stack ends, and return the first JSON of the reply."""
+    connection = stack.enter_context(replica.connect())
+    connection.sendall(call)
+    return first_message(connection)
 
 
 def first_message(connection: socket.socket) -> dict[str, Any]:
@@ -128,12 +131,9 @@ def test_waiting_calls_with_much_memory(attack: Attack, tmp_path: Path) -> None:
     with attacked(attack, tmp_path, with_redis=False) as (replica, _), contextlib.ExitStack() as stack:
         url = replica.server.url
         client, good = clients(replica)
-        found = []
         with replica.beside_good_client():
-            for _ in range(23):
-                connection = stack.enter_context(replica.connect())
-                connection.sendall(call_of(client, "ask_about", text=TEXT * 7))
-                found.append(first_message(connection))
+            call = call_of(client, "ask_about", text=TEXT * 7)
+            found = [asked(replica, stack, call) for _ in range(23)]
             waiting = [each for each in found if each.get("method") == "elicitation/create"]
             refused = [each for each in found if "result" in each]
             assert len(waiting) >= 3
@@ -174,11 +174,7 @@ def test_waiting_calls_of_one_address(attack: Attack, tmp_path: Path) -> None:
         url = replica.server.url
         client, good = clients(replica)
         with replica.beside_good_client():
-            found = []
-            for _ in range(100):
-                connection = stack.enter_context(replica.connect())
-                connection.sendall(call_of(client, "greet"))
-                found.append(first_message(connection))
+            found = [asked(replica, stack, call_of(client, "greet")) for _ in range(100)]
             refused = [each for each in found if "result" in each]
             assert len(refused) == 50
             assert "50 requests to clients, half of MAX_CLIENT_REQUESTS" in said(refused[0])
@@ -191,7 +187,6 @@ def test_resumed_streams_that_nobody_reads(attack: Attack, tmp_path: Path, with_
     with attacked(attack, tmp_path, with_redis=with_redis) as (replica, _), contextlib.ExitStack() as stack:
         url = replica.server.url
         client, good = clients(replica)
-        headers = {name.replace("-", "_"): value for name, value in {**client.headed(), "Accept": BOTH}.items()}
         firsts = []
         for _ in range(5):
             with sent(client, url, "log_and_repeat", text=TEXT, times=4) as events:
@@ -199,11 +194,9 @@ def test_resumed_streams_that_nobody_reads(attack: Attack, tmp_path: Path, with_
         until(lambda: is_idle(replica), "the calls have ended")
         with replica.beside_good_client():
             for number in range(200):
-                connection = socket.socket()
-                stack.enter_context(connection)
-                connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
-                connection.connect(("127.0.0.1", replica.server.port))
-                connection.sendall(wire.http("GET", "/mcp", b"", **headers, Last_Event_ID=firsts[number % 5]))
+                connection = stack.enter_context(replica.connect(2048))
+                headers = {**headers_of(client), "Last_Event_ID": firsts[number % 5]}
+                connection.sendall(wire.http("GET", "/mcp", b"", **headers))
             for _ in range(20):
                 assert said(good.call([url], "greet", lambda _: ADA)) == "Hello, Ada!"
         print(f"{replica.peak:.0f} MB at most")

@@ -1,7 +1,4 @@
-"""Many requests on one connection, sent without waiting for replies.
-
-A client needs no key for this attack.
-"""
+"""Many requests on one connection, sent without waiting for replies. A client needs no key for this attack."""
 
 import contextlib
 import re
@@ -9,11 +6,11 @@ import selectors
 import socket
 import time
 
-import httpx
 import pytest
 
 from conftest import until
 from tests.attacks.conftest import Attack
+from tests.calls import get
 from tests.damage.wire import handshake
 
 REQUEST = b"GET /healthz HTTP/1.1\r\nHost:a\r\n\r\n"
@@ -50,14 +47,9 @@ def flood(connections: list[socket.socket], seconds: float) -> int:
 @pytest.mark.alone
 @pytest.mark.parametrize("number", [16, 64])
 def test_other_clients_are_served(attack: Attack, number: int) -> None:
-    """Pipelines of other clients do not delay a call.
-
-    A call waits for a turn of the event loop, not for a whole pipeline. Memory stays small, and the watchdog
-    (LOOP_STALL_SECONDS) does not end the replica.
-    """
+    """Pipelines of others delay a call by a turn of the event loop only, and neither memory nor watchdog suffers."""
     replica = attack(LOOP_STALL_SECONDS="2", MAX_REQUESTS_PER_CONNECTION="0")
-    with contextlib.ExitStack() as stack:
-        connections = [stack.enter_context(replica.connect()) for _ in range(number)]
+    with replica.connected(number) as connections:
         before = replica.rss
         with replica.beside_good_client():
             assert flood(connections, 5) > number
@@ -65,19 +57,13 @@ def test_other_clients_are_served(attack: Attack, number: int) -> None:
 
 
 def test_new_clients_find_room(attack: Attack) -> None:
-    """A new client gets a reply although busy clients use all connections.
-
-    Each busy client waits for a call and has sent another request behind it.
-    """
+    """A new client gets a reply although all connections wait for a call and have sent a request behind it."""
     replica = attack(MCP_COMPONENTS="server,tests.packs.hostile", MAX_CONNECTIONS="10")
     with contextlib.ExitStack() as stack:
         for _ in range(9):
             stack.enter_context(replica.connect()).sendall(_ENDLESS + REQUEST)
-        with httpx.Client() as client:
-            until(
-                lambda: "\nmcp_requests_in_flight 9" in client.get(f"{replica.server.url}/metrics").text,
-                "nine requests are in flight",
-            )
+        metrics = f"{replica.server.url}/metrics"
+        until(lambda: "\nmcp_requests_in_flight 9" in get(metrics).text, "nine requests are in flight")
         for _ in range(5):
             stack.enter_context(replica.connect()).sendall(_ENDLESS + REQUEST)
         with replica.connect() as connection:
@@ -85,22 +71,11 @@ def test_new_clients_find_room(attack: Attack) -> None:
             assert connection.recv(65536).startswith(b"HTTP/1.1 200 ")
 
 
-def test_a_connection_ends_after_its_maximum_of_requests(attack: Attack) -> None:
-    """The replica closes a connection after about MAX_REQUESTS_PER_CONNECTION requests, even if more were sent."""
-    replica = attack(MAX_REQUESTS_PER_CONNECTION="1000")
-    with replica.connect() as connection, contextlib.suppress(ConnectionError):
-        assert 750 <= flood([connection], 10) <= 1250
-
-
 def test_waiting_requests_are_not_parsed(attack: Attack) -> None:
-    """A replica does not parse the waiting requests of a connection while it answers an earlier request.
-
-    It parses only the waiting requests in the same 2 KB of received data. So waiting requests take little memory.
-    """
+    """While a replica answers a request, it parses those behind it only within 2 KB, so they take little memory."""
     replica = attack(MCP_COMPONENTS="server,tests.packs.hostile", CALL_TIMEOUT_SECONDS="5")
-    with contextlib.ExitStack() as stack:
-        before = replica.rss
-        connections = [stack.enter_context(replica.connect()) for _ in range(90)]
+    before = replica.rss
+    with replica.connected(90) as connections:
         for connection in connections:
             connection.setblocking(False)
             with contextlib.suppress(BlockingIOError):

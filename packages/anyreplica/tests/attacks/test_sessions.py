@@ -61,20 +61,11 @@ def opened(replica: Attacked, stack: contextlib.ExitStack, data: bytes) -> Reade
 
 
 def test_a_thousand_streams_and_a_thousand_waiting_calls(attack: Attack, tmp_path: Path) -> None:
-    """One replica holds 1,000 idle event streams and 1,000 calls that wait for clients. It serves others, too.
-
-    An idle stream costs at most 20 kB. The next stream gets HTTP 503, and the next call gets an error.
-    """
+    """A replica holds 1,000 idle streams of 20 kB each and 1,000 waiting calls, serves others, and refuses more."""
     with RedisServer(tmp_path / "redis.log") as redis, contextlib.ExitStack() as stack:
-        replica = attack(
-            REDIS_URL=redis.url,
-            HANDSHAKE_SESSIONS="full",
-            MCP_COMPONENTS="server,tests.packs.asking",
-            MAX_CONNECTIONS=str(3 * MANY),
-            MAX_SUBSCRIPTIONS=str(MANY),
-            MAX_CLIENT_REQUESTS=str(2 * MANY),
-            MAX_REQUESTS_PER_CONNECTION="0",
-        )
+        limits = {"MAX_CONNECTIONS": "3000", "MAX_SUBSCRIPTIONS": "1000", "MAX_CLIENT_REQUESTS": "2000"}
+        settings = {"REDIS_URL": redis.url, "HANDSHAKE_SESSIONS": "full", "MAX_REQUESTS_PER_CONNECTION": "0"}
+        replica = attack(MCP_COMPONENTS="server,tests.packs.asking", **settings, **limits)
         mine = stack.enter_context(replica.connect())
         *clients, late = sessions(mine, MANY + 1)
         with replica.beside_good_client():

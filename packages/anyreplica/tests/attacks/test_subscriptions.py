@@ -1,7 +1,6 @@
 """Limits of subscriptions and of connections. A subscription uses its connection until the client ends it."""
 
 import contextlib
-import json
 import socket
 from pathlib import Path
 
@@ -31,10 +30,7 @@ def _beginning(connection: socket.socket) -> bytes:
 
 @pytest.mark.alone
 def test_some_connections_are_kept_for_others(attack: Attack) -> None:
-    """Subscriptions take at most three quarters of the connections.
-
-    The replica refuses a further subscription, but still answers calls and probes.
-    """
+    """Subscriptions take at most three quarters of the connections; calls and probes are still answered."""
     replica = attack(MAX_CONNECTIONS="100")
     with contextlib.ExitStack() as stack, replica.beside_good_client():
         said = listen(replica, stack, 90)
@@ -54,8 +50,14 @@ def test_more_subscriptions_than_the_limit_of_the_sdk(attack: Attack) -> None:
 
 
 def test_subscriptions_beyond_the_limit_are_refused(attack: Attack) -> None:
-    """A replica refuses subscriptions beyond MAX_SUBSCRIPTIONS, and accepts new ones after the open ones have ended."""
+    """Subscriptions beyond MAX_SUBSCRIPTIONS are refused, until the open ones end. So is one of more than 64 KB."""
     replica = attack(MAX_SUBSCRIPTIONS="3")
+    uris = [f"x://{number}" for number in range(10_000)]
+    with replica.connect() as connection:
+        connection.sendall(wire.listen({"notifications": {"resourceSubscriptions": uris}}))
+        answer = connection.recv(65536)
+    assert answer.startswith(b"HTTP/1.1 413 ")
+    assert b"the limit is 65536 bytes" in answer
     with contextlib.ExitStack() as stack:
         assert listen(replica, stack, 5).count(b"HTTP/1.1 200") == 3
 
@@ -67,10 +69,7 @@ def test_subscriptions_beyond_the_limit_are_refused(attack: Attack) -> None:
 
 
 def test_subscriptions_count_against_the_limit_of_their_caller(attack: Attack, tmp_path: Path) -> None:
-    """Subscriptions count against their caller's limit, and another caller is still served.
-
-    The limit is a key's `concurrent`, or RATE_CONCURRENT for a key without it.
-    """
+    """A subscription counts against its key's `concurrent`, or RATE_CONCURRENT, and other callers are served."""
     keys = tmp_path / "keys"
     entries = [
         KeyEntry(id="bound", hash=hash_of("one"), concurrent=2),
@@ -89,30 +88,15 @@ def test_subscriptions_count_against_the_limit_of_their_caller(attack: Attack, t
 
 
 def test_connections_beyond_the_limit_are_refused(attack: Attack) -> None:
-    """A replica with MAX_CONNECTIONS busy connections refuses each further connection.
-
-    The number of connections that it refused just before does not matter.
-    """
+    """Beyond MAX_CONNECTIONS busy connections, each further one is refused, however many were refused before."""
     replica = attack(MAX_CONNECTIONS="40", MAX_IN_FLIGHT="100", MCP_COMPONENTS="server,tests.packs.hostile")
     call = wire.handshake("tools/call", {"name": "never_ends_by_default", "arguments": {}})
-    with contextlib.ExitStack() as stack:
-        busy = [stack.enter_context(replica.connect()) for _ in range(40)]
+    with replica.connected(40) as busy:
         for connection in busy:
             connection.sendall(call)
         until(lambda: replica.connections == 40 and not replica.unread, "the replica has read all calls")
-        more = [stack.enter_context(replica.connect()) for _ in range(20)]
-        for connection in more:
-            with contextlib.suppress(ConnectionError):
-                connection.sendall(call)
-        assert {_beginning(connection) for connection in more} <= {b"HTTP/1.1 503", b""}
-
-
-def test_a_subscription_is_small(attack: Attack) -> None:
-    """A replica refuses a subscription with a message of more than 64 KB."""
-    replica = attack()
-    uris = [f"x://{number}" for number in range(10_000)]
-    with replica.connect() as connection:
-        connection.sendall(wire.listen({"notifications": {"resourceSubscriptions": uris}}))
-        answer = connection.recv(65536)
-    assert answer.startswith(b"HTTP/1.1 413 ")
-    assert "the limit is 65536 bytes" in json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["message"]
+        with replica.connected(20) as more:
+            for connection in more:
+                with contextlib.suppress(ConnectionError):
+                    connection.sendall(call)
+            assert {_beginning(connection) for connection in more} <= {b"HTTP/1.1 503", b""}

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from conftest import until
-from tests.attacks.conftest import Attack, Attacked
+from tests.attacks.conftest import Attack
 from tests.attacks.test_pipelines import REQUEST
 from tests.calls import legacy
 from tests.damage.wire import echo
@@ -17,17 +17,10 @@ _PIPELINE = REQUEST * 5000
 _LARGE = echo("x" * 3_000_000)
 """A call with a reply of 6 MB: the reply contains the text twice."""
 
+_ROOM = 2048
+"""The smallest possible receive buffer, in bytes."""
 _ESTABLISHED = b"\x01"
 """First byte of TCP_INFO for an open connection."""
-
-
-def deaf(replica: Attacked) -> socket.socket:
-    """Return a connection with the smallest possible receive buffer."""
-    connection = socket.socket()
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
-    connection.settimeout(30)
-    connection.connect(("127.0.0.1", replica.server.port))
-    return connection
 
 
 def has_ended(connection: socket.socket) -> bool:
@@ -37,22 +30,16 @@ def has_ended(connection: socket.socket) -> bool:
 
 @pytest.mark.alone
 def test_new_clients_find_room(attack: Attack) -> None:
-    """A new client gets a reply although clients that read nothing open more than MAX_CONNECTIONS connections.
-
-    Those clients never close their connections. The replica closes them.
-    """
-    replica = attack(
-        MAX_CONNECTIONS="50", KEEP_ALIVE_SECONDS="3", RECEIVE_TIMEOUT_SECONDS="2", SEND_TIMEOUT_SECONDS="3"
-    )
+    """The replica closes connections that nobody reads, so that more than MAX_CONNECTIONS keep no client out."""
+    timeouts = {"KEEP_ALIVE_SECONDS": "3", "RECEIVE_TIMEOUT_SECONDS": "2", "SEND_TIMEOUT_SECONDS": "3"}
+    replica = attack(MAX_CONNECTIONS="50", **timeouts)
     before = replica.rss
-    with contextlib.ExitStack() as stack:
-        connections = [stack.enter_context(deaf(replica)) for _ in range(45)]
+    with replica.connected(45, _ROOM) as connections:
         for connection in connections:
             connection.setblocking(False)
             with contextlib.suppress(BlockingIOError):
                 connection.send(_PIPELINE)
-        with replica.beside_good_client():
-            more = [stack.enter_context(deaf(replica)) for _ in range(13)]
+        with replica.beside_good_client(), replica.connected(13, _ROOM) as more:
             for connection in more:
                 connection.setblocking(False)
                 with contextlib.suppress(OSError):
@@ -64,13 +51,9 @@ def test_new_clients_find_room(attack: Attack) -> None:
 
 @pytest.mark.alone
 def test_unsent_replies_have_a_limit(attack: Attack) -> None:
-    """Unsent replies of all connections together have a limit.
-
-    Beyond it, the replica disconnects some of the clients that read nothing, but not all of them.
-    """
+    """Beyond a limit of unsent replies, the replica disconnects some clients that read nothing, but not all."""
     replica = attack(SEND_TIMEOUT_SECONDS="60")
-    with contextlib.ExitStack() as stack:
-        connections = [stack.enter_context(deaf(replica)) for _ in range(50)]
+    with replica.connected(50, _ROOM) as connections:
         with replica.beside_good_client():
             for connection in connections:
                 with contextlib.suppress(ConnectionError):
@@ -80,15 +63,12 @@ def test_unsent_replies_have_a_limit(attack: Attack) -> None:
 
 
 def test_a_call_is_in_flight_until_its_reply_is_read(attack: Attack) -> None:
-    """A call counts as in flight until the client has read its reply or the replica has disconnected the client.
-
-    Therefore MAX_IN_FLIGHT limits unread replies, too.
-    """
+    """A call counts for MAX_IN_FLIGHT until its client has read the reply or has been disconnected."""
     replica = attack(MAX_IN_FLIGHT="3", SEND_TIMEOUT_SECONDS="5")
-    with contextlib.ExitStack() as stack:
-        for number in range(3):  # one by one, because large bodies in transit may take at most half of the slots
-            stack.enter_context(deaf(replica)).sendall(_LARGE)
-            gauge = f"mcp_requests_in_flight {number + 1}.0"
+    with replica.connected(3, _ROOM) as connections:
+        for number, connection in enumerate(connections, 1):  # large bodies in transit take half of the slots only
+            connection.sendall(_LARGE)
+            gauge = f"mcp_requests_in_flight {number}.0"
             until(lambda: gauge in httpx.get(f"{replica.server.url}/metrics").text, gauge)  # noqa: B023
 
         def call() -> httpx.Response:
@@ -100,12 +80,9 @@ def test_a_call_is_in_flight_until_its_reply_is_read(attack: Attack) -> None:
 
 @pytest.mark.alone
 def test_a_slow_reader_is_not_cut(attack: Attack) -> None:
-    """A replica does not disconnect a client that reads slowly but steadily.
-
-    The client takes three times SEND_TIMEOUT_SECONDS for its whole reply.
-    """
+    """A client that reads steadily may take three times SEND_TIMEOUT_SECONDS for its whole reply."""
     replica = attack(SEND_TIMEOUT_SECONDS="2")
-    with deaf(replica) as connection:
+    with replica.connect(_ROOM) as connection:
         connection.sendall(_LARGE)
         size, begun = 0, time.monotonic()
         while size < 6_000_000:
@@ -118,6 +95,6 @@ def test_a_slow_reader_is_not_cut(attack: Attack) -> None:
 def test_a_connection_that_is_closing_is_cut(attack: Attack) -> None:
     """A replica disconnects a client that does not read the last reply of a closing connection."""
     replica = attack(SEND_TIMEOUT_SECONDS="2")
-    with deaf(replica) as connection:
+    with replica.connect(_ROOM) as connection:
         connection.sendall(_LARGE.replace(b"Host:", b"Connection: close\r\nHost:"))
         until(lambda: replica.connections == 0, "the replica closes the connection")

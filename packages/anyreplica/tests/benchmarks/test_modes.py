@@ -9,10 +9,7 @@ pytestmark = pytest.mark.alone
 
 @pytest.mark.needs("haproxy")
 def test_it_runs() -> None:
-    """With affinity more calls succeed than with a plain round robin, but an update loses sessions.
-
-    Stateless replicas lose none.
-    """
+    """Affinity answers more calls than a plain round robin, and loses sessions at an update; without, none are lost."""
     (table,) = measured("modes", "--only", "sessions,affinity,stateless").tables
     sessions, affinity, stateless = (medians(table, row) for row in ("sessions", "affinity", "stateless"))
     assert set(sessions) == {"success", "busiest", "rate", "p99", "cpu"}

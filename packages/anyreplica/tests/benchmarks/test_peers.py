@@ -12,10 +12,7 @@ pytestmark = pytest.mark.alone
 
 
 def test_it_runs(tmp_path: Path) -> None:
-    """The floor, this template and FastMCP have figures in both protocol families.
-
-    A peer without its toolchain is skipped, and the reason says what to install.
-    """
+    """Floor, template and FastMCP have figures; a peer without its toolchain is skipped, with what to install."""
     study = measured("peers", "--only", "ours,fastmcp,go,rust,ts1", PATH=str(tmp_path), XDG_CACHE_HOME=str(tmp_path))
     assert study.failures == []
     assert study.skipped == [

@@ -13,18 +13,14 @@ pytestmark = pytest.mark.alone
 CORE = min(os.sched_getaffinity(0))
 
 
-def _ticks_of(pid: int) -> int:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return int(fields[11]) + int(fields[12])
-
-
 def test_the_clock_of_cpu_time_is_the_kernels_count(tmp_path: Path) -> None:
     """The clock has the user and system time of `/proc/<pid>/stat`."""
     with replica("echo", CORE, tmp_path) as process:
         seconds = process.wait_ready()
         clock = process.cpu_seconds()
-        ticks = _ticks_of(process.pid) / os.sysconf("SC_CLK_TCK")
-        assert ticks == pytest.approx(clock, abs=0.05)
+        fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+        ticks = int(fields[11]) + int(fields[12])
+        assert ticks / os.sysconf("SC_CLK_TCK") == pytest.approx(clock, abs=0.05)
         assert 0.1 < clock <= seconds + 0.1
         assert os.sched_getaffinity(process.pid) == {CORE}
         threads = [int(thread.name) for thread in Path(f"/proc/{process.pid}/task").iterdir()]

@@ -1,6 +1,5 @@
 """All studies, one after the other."""
 
-import contextlib
 import subprocess
 import sys
 from pathlib import Path
@@ -8,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks import suite
-from benchmarks.process import children_of
 from conftest import ROOT, environment, until
+from tests.processes import descendants, runs
 
 
 @pytest.fixture
@@ -20,9 +19,7 @@ def codes(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     return found
 
 
-def test_a_failing_study_stops_no_other(
-    codes: dict[str, int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_failure_stops_no_study(codes: dict[str, int], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The suite runs the other studies, names each failed one, and deletes the figures of an earlier run."""
     codes.update(modes=3, peers=-9)
     for old in ("modes.json", "peers.json", "other.json"):
@@ -41,17 +38,9 @@ def test_sigterm_ends_the_study(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "benchmarks.suite", "--quick", "--into", str(tmp_path)]
     quiet = subprocess.DEVNULL
     with subprocess.Popen(command, cwd=ROOT, env=environment(), stdout=quiet, stderr=quiet) as process:
-        until(lambda: len(_below(process.pid)) > 1, "the first study has started a server")
-        started = _below(process.pid)
+        until(lambda: len(descendants(process.pid)) > 1, "the first study has started a server")
+        started = descendants(process.pid)
         process.terminate()
         assert process.wait(60) == 143
-    assert not Path(f"/proc/{started[0]}").exists()
-    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in started), "the servers have ended")
-
-
-def _below(pid: int) -> list[int]:
-    """Return the children of a process, and their children."""
-    with contextlib.suppress(OSError):
-        children = children_of(pid)
-        return children + [each for child in children for each in _below(child)]
-    return []  # the process has just ended
+    assert not runs(started[0])
+    until(lambda: not any(map(runs, started)), "the servers have ended")

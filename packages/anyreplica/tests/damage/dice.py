@@ -13,12 +13,7 @@ _BYTES = st.binary(max_size=60)
 
 
 class Dice:
-    """Random choices.
-
-    Args:
-        number: function that returns a random whole number from 0 to 65,535 or more.
-        some: function that returns at most 60 random bytes.
-    """
+    """Random choices, from functions that return a whole number (up to 65,535 or more) and at most 60 bytes."""
 
     def __init__(self, number: Callable[[], int], some: Callable[[], bytes]) -> None:
         self._number = number
@@ -26,10 +21,7 @@ class Dice:
 
     @classmethod
     def drawn(cls, draw: st.DrawFn) -> "Dice":
-        """Return the choices of Hypothesis in a composite strategy.
-
-        All draws use the same two strategies. A new strategy for each draw would take three times as long.
-        """
+        """Return the choices of Hypothesis, from two strategies: a new one for each would take three times as long."""
         return cls(lambda: draw(_NUMBERS), lambda: draw(_BYTES))
 
     @classmethod

@@ -96,14 +96,7 @@ _PUT_IN += [b"%", b'"', b"\\", b",", b"9", b"-"]
 
 
 def message(dice: Dice, version: str | None, calls: Sequence[Call], others: Sequence[Call] = OTHERS) -> Any:
-    """Return a message, usually a valid one, of a protocol version.
-
-    Args:
-        dice: the random choices.
-        version: the protocol version, or None.
-        calls: calls of tools; half of the messages are one of them.
-        others: other requests.
-    """
+    """Return a message of a protocol version (None: without one), usually valid; half are `calls` of tools."""
     kind = dice.below(16)
     if kind == 13:
         return {"jsonrpc": "2.0", "method": dice.one_of(NOTIFICATIONS), "params": {"requestId": 1}}
@@ -152,10 +145,7 @@ _Place = tuple[str | int, ...]
 
 
 def _places(value: Any, at: _Place = ()) -> list[_Place]:
-    """Return the paths of all parts of a value.
-
-    The last and innermost parts come first, because hypothesis prefers the first ones.
-    """
+    """Return the paths of all parts of a value, innermost first, because Hypothesis prefers the first ones."""
     members: Any = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     found: list[_Place] = []
     for name, member in reversed(list(members)[:200]):
@@ -171,9 +161,7 @@ def _changed(dice: Dice, value: Any, place: _Place, values: Values) -> Any:
     if isinstance(value, list):
         return [_changed(dice, each, rest, values) if number == first else each for number, each in enumerate(value)]
     if rest:
-        return {
-            name: _changed(dice, member, rest, values) if name == first else member for name, member in value.items()
-        }
+        return {name: _changed(dice, each, rest, values) if name == first else each for name, each in value.items()}
     how = dice.one_of(["odd", "odd", "odd", "null", "gone", "renamed", "beside", "doubled"])
     if how == "gone":
         return {name: member for name, member in value.items() if name != first}

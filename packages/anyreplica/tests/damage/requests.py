@@ -42,13 +42,7 @@ def broken(dice: Dice, served: Served = SAMPLE) -> bytes:
 
 
 def some_request(dice: Dice, served: Served, *, is_damaged: bool) -> Request:
-    """Return a request to any route, without its length.
-
-    Args:
-        dice: the random choices.
-        served: what the server serves.
-        is_damaged: whether half of the bodies are damaged.
-    """
+    """Return a request to any route, without its length. `is_damaged`: half of the bodies are damaged."""
     kind = dice.below(12)
     if kind < 9:
         return to_mcp(dice, served, damage=2 if is_damaged else 0)
@@ -59,14 +53,7 @@ def some_request(dice: Dice, served: Served, *, is_damaged: bool) -> Request:
 
 
 def to_mcp(dice: Dice, served: Served, *, damage: int, values: Values = odd) -> Request:
-    """Return a message to `/mcp`. The headers describe the message before it was damaged.
-
-    Args:
-        dice: the random choices.
-        served: what the server serves.
-        damage: one of so many messages is damaged; 0 for none.
-        values: values for the damaged places.
-    """
+    """Return a message, damaged with `values` once in `damage` (0: never); its headers describe it before."""
     version = dice.one_of([*VERSIONS, VERSIONS[-1], VERSIONS[-1]])
     asked = message(dice, version, served.calls, served.others)
     headers = [*_HEADERS, (b"Accept", dice.one_of([b"application/json", BOTH.encode(), b"*/*"]))]

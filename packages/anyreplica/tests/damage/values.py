@@ -27,11 +27,8 @@ def written(value: Any, *, ascii_only: bool) -> str:
     if isinstance(value, Raw):
         return value.text
     if isinstance(value, dict):
-        members = (
-            f"{json.dumps(key, ensure_ascii=ascii_only)}:{written(member, ascii_only=ascii_only)}"
-            for key, member in value.items()
-        )
-        return "{" + ",".join(members) + "}"
+        texts = ((json.dumps(key, ensure_ascii=ascii_only), member) for key, member in value.items())
+        return "{" + ",".join(f"{key}:{written(member, ascii_only=ascii_only)}" for key, member in texts) + "}"
     if isinstance(value, list):
         return "[" + ",".join(written(member, ascii_only=ascii_only) for member in value) + "]"
     return json.dumps(value, ensure_ascii=ascii_only)

@@ -111,10 +111,7 @@ def listen(wanted: dict[str, Any] = LISTEN, /, **headers: str) -> bytes:
 
 
 def reply(connection: socket.socket) -> bytes:
-    """Return the next reply, which must have a Content-Length.
-
-    If the connection ends early, return the bytes that have come.
-    """
+    """Return the next reply, which needs a Content-Length, or what has come when the connection ends early."""
     data = b""
     while b"\r\n\r\n" not in data:
         if not (part := connection.recv(65536)):

@@ -36,17 +36,10 @@ def settings(folder: Path) -> dict[str, str]:
     ]
     (folder / "keys").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
     (folder / "jwks").write_text(json.dumps(_ISSUER.public))
-    return {
-        "AUTH_ENABLED": "true",
-        "API_KEYS_FILE": str(folder / "keys"),
-        "AUTH_JWT_ISSUER": NAME,
-        "AUTH_JWT_AUDIENCE": AUDIENCE,
-        "AUTH_JWT_JWKS": str(folder / "jwks"),
-        "PUBLIC_URL": "https://mcp.example.com",
-        "SIGNING": "accept",
-        "TRUSTED_PROXIES": "127.0.0.0/8",
-        "RATE_LIMIT": "1000000/s",
-    }
+    tokens = {"AUTH_JWT_ISSUER": NAME, "AUTH_JWT_AUDIENCE": AUDIENCE, "AUTH_JWT_JWKS": str(folder / "jwks")}
+    keys = {"AUTH_ENABLED": "true", "API_KEYS_FILE": str(folder / "keys"), "SIGNING": "accept"}
+    addresses = {"PUBLIC_URL": "https://mcp.example.com", "TRUSTED_PROXIES": "127.0.0.0/8", "RATE_LIMIT": "1000000/s"}
+    return tokens | keys | addresses
 
 
 def shown(dice: Dice, method: str, target: str, body: bytes) -> Headers:
@@ -87,10 +80,5 @@ _BEARERS: list[Callable[[Dice], bytes]] = [*[lambda _: KEY] * 20, *[lambda _: _N
 _BEARERS += [lambda dice: dice.one_of(_DEEP), lambda dice: mangled(dice, _TOKEN), lambda dice: mangled(dice, KEY)]
 
 _AUTHORIZATIONS = [b"", b"Bearer", b"Bearer ", b"Basic dTpw", b"bearer  " + KEY, b"Bearer " + b"k" * 60_000, KEY]
-_AUTHORIZATIONS += [
-    b"Bearer \xff\xfe",
-    b"Bearer " + KEY + b" x",
-    b'Digest realm="',
-    b"Bearer ..",
-    b"Bearer e30.e30.e30",
-]
+_AUTHORIZATIONS += [b"Bearer \xff\xfe", b"Bearer " + KEY + b" x", b'Digest realm="', b"Bearer .."]
+_AUTHORIZATIONS += [b"Bearer e30.e30.e30"]

@@ -75,10 +75,7 @@ class Asked:
 
     @property
     def replies(self) -> int:
-        """Number of replies that must come, unless one of them is the last of its connection.
-
-        A request with an invalid body does not count, because the server may wait for the rest until the time limit.
-        """
+        """Number of replies that must come; one with an invalid body may only come at the time limit."""
         return len(self.methods) or (1 if self.broken and not self._in_body else 0)
 
 
@@ -91,10 +88,7 @@ class Connection:
         self._stream: BinaryIO | None = None
 
     def send(self, *pieces: bytes) -> None:
-        """Send bytes, each piece separately.
-
-        Bytes are lost if the replica has stopped reading.
-        """
+        """Send bytes, each piece separately. They are lost if the replica has stopped reading."""
         if self._socket is None:
             self._socket = socket.create_connection(("127.0.0.1", self._port), SECONDS)
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -104,11 +98,7 @@ class Connection:
                 self._socket.sendall(piece)
 
     def read(self, asked: Asked) -> list[Reply]:
-        """Return the replies to the requests.
-
-        Raises:
-            NoReply: a reply is missing or incomplete, and no earlier reply announced the end of the connection.
-        """
+        """Return the replies, or raise `NoReply` if one is missing and no earlier one announced the end."""
         replies: list[Reply] = []
         while len(replies) < asked.replies:
             method = asked.methods[len(replies)] if len(replies) < len(asked.methods) else b""
@@ -131,11 +121,7 @@ class Connection:
         return self._socket is not None and not select.select([self._socket], [], [], 0)[0]
 
     def wait_for_reply_or_end(self) -> None:
-        """Wait until the replica sends something or ends the connection.
-
-        Raises:
-            NoReply: the replica does neither within the time limit.
-        """
+        """Wait until the replica sends something or ends the connection, or raise `NoReply`."""
         assert self._stream is not None
         try:
             self._stream.read(1)
@@ -146,11 +132,7 @@ class Connection:
         self.close()
 
     def finish(self) -> list[Reply]:
-        """Close the sending side, and read replies until the replica ends the connection.
-
-        Raises:
-            NoReply: the replica does not end it within the time limit.
-        """
+        """Close the sending side, and read until the replica ends the connection, or raise `NoReply`."""
         replies: list[Reply] = []
         if self._socket is not None:
             with suppress(OSError):
@@ -181,9 +163,8 @@ class Connection:
                     return None
                 head += line
             status = int(head[9:12])
-            return Reply(
-                status, head, self._body(head, has_none=method == b"HEAD" or status in (204, 304) or status < 200)
-            )
+            has_none = method == b"HEAD" or status in (204, 304) or status < 200
+            return Reply(status, head, self._body(head, has_none=has_none))
         except TimeoutError:
             raise NoReply(f"no bytes within {SECONDS} s") from None
         except ConnectionResetError:

@@ -35,16 +35,7 @@ _CALLS += [
 
 
 def feed(take: Callable[[Pieces], None], job: str, count: int, seed: int) -> None:
-    """Make `count` inputs and pass each one to `take`.
-
-    The same seed gives the same inputs, except for the times in signatures and tokens.
-
-    Args:
-        take: function that gets the pieces of an input.
-        job: id of an existing job.
-        count: number of inputs.
-        seed: seed of the random choices.
-    """
+    """Make `count` inputs with a seed, and pass each one to `take`. Only times in signatures and tokens differ."""
 
     @hypothesis.seed(seed)
     @hypothesis.settings(

@@ -2,14 +2,13 @@
 
 import contextlib
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 
-from conftest import ROOT, Server, until
+from conftest import ROOT, Server, run, until
 from tests.calls import ENVELOPE, HEADERS, VERSION, request
 from tests.fuzz import callers
 
@@ -34,16 +33,9 @@ class Replica:
     def __init__(self, folder: Path) -> None:
         """Start the replica; it keeps its files in a folder."""
         self._audit = folder / "audit.jsonl"
-        self._server = Server(
-            folder / "log",
-            MCP_COMPONENTS=",".join(COMPONENTS),
-            AUDIT_LOG=str(self._audit),
-            LOG_LEVEL="INFO",
-            MAX_BODY_BYTES=str(256 * 1024),
-            RECEIVE_TIMEOUT_SECONDS="1",
-            JOBS_WAIT_SECONDS="0",
-            **callers.settings(folder),
-        )
+        settings = {"MCP_COMPONENTS": ",".join(COMPONENTS), "AUDIT_LOG": str(self._audit), "LOG_LEVEL": "INFO"}
+        settings |= {"MAX_BODY_BYTES": str(256 * 1024), "RECEIVE_TIMEOUT_SECONDS": "1", "JOBS_WAIT_SECONDS": "0"}
+        self._server = Server(folder / "log", **settings, **callers.settings(folder))
         self._log = self._server.log.open("rb")
         self._rest = ""
         """The beginning of a log line that is not complete yet."""
@@ -59,9 +51,8 @@ class Replica:
         with self._client() as client:
             submission = {"job": "counted", "params": {"rows": 5}}
             self.job = client.post("/jobs", json=submission, headers=_KEY).json()["id"]
-            until(
-                lambda: client.get(f"/jobs/{self.job}/result", headers=_KEY).status_code == 200, "the job has a result"
-            )
+            result = f"/jobs/{self.job}/result"
+            until(lambda: client.get(result, headers=_KEY).status_code == 200, "the job has a result")
             for method in ("tools/list", "resources/list", "resources/templates/list", "prompts/list"):
                 told = client.post("/mcp", json=request(method), headers={**HEADERS, **_KEY})
                 self._usual |= set(_TELLTALE.findall(told.content))
@@ -70,11 +61,7 @@ class Replica:
         return httpx.Client(base_url=self._server.url, verify=False, timeout=60)
 
     def call(self) -> None:
-        """Call a tool in both protocol families, each on a new connection.
-
-        Raises:
-            AssertionError: the reply is wrong.
-        """
+        """Call a tool in both protocol families, each on a new connection, and check the replies."""
         for headers, meta in ({}, {}), (_STATELESS, {"_meta": ENVELOPE}):
             params = {"name": "echo", "arguments": {"message": "well"}, **meta}
             with self._client() as client:
@@ -103,10 +90,7 @@ class Replica:
         return int(found[1]) * 1024 / 1e6
 
     def files(self) -> int:
-        """Return the number of open files, after ended connections have been closed.
-
-        The number is final when two checks give the same result.
-        """
+        """Return the number of open files as soon as two looks give the same number."""
         looks = [-1]
 
         def settled() -> bool:
@@ -123,8 +107,7 @@ class Replica:
 
     def audit(self) -> str:
         """Return the output of `python -m server audit verify`, or an empty text if the log is intact."""
-        command = [sys.executable, "-m", "server", "audit", "verify", str(self._audit)]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        done = run(sys.executable, "-m", "server", "audit", "verify", str(self._audit))
         return "" if done.returncode == 0 else done.stdout + done.stderr
 
 

@@ -1,7 +1,4 @@
-"""Readers of callers' bytes and of operators' files, each as a function that accepts any bytes.
-
-A reader may raise its documented exceptions. Any other exception is a fault.
-"""
+"""Readers of callers' bytes and operators' files. Any bytes may only raise the documented exceptions."""
 
 import asyncio
 import base64
@@ -14,9 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import uvicorn
 from pydantic import ValidationError
-from starlette.types import Receive, Scope, Send
+from starlette.types import Scope
 from uvicorn.server import ServerState
 
 from anyreplica import Settings
@@ -27,7 +23,7 @@ from anyreplica.features.jobs.routes import Submission
 from anyreplica.features.keys.key import KeyFileError, hash_of
 from anyreplica.features.keys.key_ring import KeyRing
 from anyreplica.features.keys.tokens import Tokens
-from anyreplica.features.signatures.verify import Signatures, check_digest
+from anyreplica.features.signatures.verify import check_digest
 from anyreplica.http.refusal import Refused
 from anyreplica.http.request_limits import HeadCheck
 from anyreplica.http.request_record import RECORD, RequestRecord, headers_of, note
@@ -40,6 +36,7 @@ from tests.audit.calls import a_call, chained, verify
 from tests.auth.issuer import AUDIENCE, NAME, Issuer
 from tests.calls import ENVELOPE, VERSION, request
 from tests.damage.structured import VECTORS
+from tests.http.connections import CONFIG, Wire, app
 from tests.signing.calls import Call, proper, signatures
 
 
@@ -103,43 +100,23 @@ def _envelope(data: bytes) -> None:
         messages.check_served(headers)
 
 
-class _Nothing:
-    """A transport and an event loop that do nothing."""
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        return lambda *_, **__: None
-
-    def time(self) -> float:
-        """Return the time of the loop."""
-        return 0.0
-
-
-async def _app(scope: Scope, receive: Receive, send: Send) -> None:
-    """Do nothing; the tests never call this app."""
-
-
-@functools.cache
-def _server() -> tuple[uvicorn.Config, Connections, HeadCheck, Addresses]:
-    config = uvicorn.Config(_app, log_config=None)
-    config.load()
-    return config, Connections(Settings()), HeadCheck((), ()), Addresses(["127.0.0.0/8"])
+_LIMITS, _ADMISSION, _ADDRESSES = Connections(Settings()), HeadCheck((), ()), Addresses(["127.0.0.0/8"])
 
 
 def _http(data: bytes) -> None:
     """Receive the bytes on a connection in two pieces, and check each request's head as the middleware does."""
-    config, limits, admission, addresses = _server()
-    nothing: Any = _Nothing()
-    protocol = HttpProtocol(config=config, server_state=ServerState(), app_state={KEY: limits}, _loop=nothing)
-    protocol.connection_made(nothing)
+    wire: Any = Wire()
+    protocol = HttpProtocol(config=CONFIG, server_state=ServerState(), app_state={KEY: _LIMITS}, _loop=wire)
+    protocol.connection_made(wire)
     for piece in (data[: len(data) // 2], data[len(data) // 2 :]):
         protocol.data_received(piece)
         while protocol.reader.can_read(busy=protocol._active is not None):
             protocol._go_on()
     for cycle in filter(None, (protocol._active, *protocol.reader.waiting)):
         scope: Scope = {**cycle.scope, "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 8000)}
-        addresses.of(scope)
+        _ADDRESSES.of(scope)
         with suppress(Refused):
-            _run(admission.check(scope, _app))  # type: ignore[arg-type]  # it receives nothing
+            _run(_ADMISSION.check(scope, app))  # type: ignore[arg-type]  # it receives nothing
 
 
 def _run(coroutine: Coroutine[Any, Any, object]) -> None:
@@ -165,11 +142,10 @@ def _keys(data: bytes) -> None:
     ring.public_key("a")
 
 
+_BEFORE = "2026-01-01T00:00+23:59"
 _KEYS = [
     json.dumps({"id": "a", "hash": hash_of("k"), "rate": "100/s", "burst": 2, "expires": "2027-01-01T00:00:00Z"}),
-    json.dumps(
-        {"id": "b", "public_key": f"ed25519:{'A' * 43}=", "tools": ["x*"], "not_before": "2026-01-01T00:00+23:59"}
-    ),
+    json.dumps({"id": "b", "public_key": f"ed25519:{'A' * 43}=", "tools": ["x*"], "not_before": _BEFORE}),
 ]
 
 _SIGNED = Call().signed()
@@ -177,9 +153,7 @@ _COVERED = ["signature-input", "signature", "content-digest", "host"]
 _VALUES = dict(_SIGNED.headers)
 
 
-@functools.cache
-def _signatures() -> Signatures:
-    return signatures()
+_signatures = functools.cache(signatures)
 
 
 def _signature(data: bytes) -> None:
@@ -201,14 +175,6 @@ def _submission(data: bytes) -> None:
         problem = error.errors()[0]
         ".".join(map(str, problem["loc"])).encode()
         problem["msg"].encode()
-
-
-def _digest(data: bytes) -> None:
-    check_digest(data.decode("latin-1"), _SIGNED.body)
-
-
-def _audit(data: bytes) -> None:
-    verify(data.splitlines(keepends=True))
 
 
 @functools.cache
@@ -237,7 +203,9 @@ _HTTP = [
     _HEAD + _CHUNKED,
     b"OPTIONS * HTTP/1.1\r\nConnection: upgrade\r\nUpgrade: h2c\r\nOrigin: http://[::1]:80\r\n\r\n",
 ]
-_DIGESTS = [_VALUES["content-digest"], 'sha-512=:AAAA:;a=1, sha-256=?1, x=("a" 1.5);b=@5']
+_DIGESTS = [_VALUES["content-digest"].encode(), b'sha-512=:AAAA:;a=1, sha-256=?1, x=("a" 1.5);b=@5']
+_DIGESTS += [text.encode("latin-1") for text in VECTORS]
+_AUDIT = chained([a_call({"a": 1}), a_call()])
 
 TARGETS = {
     "message": Target(_message, (Refused,), _MESSAGES),
@@ -246,8 +214,8 @@ TARGETS = {
     "submission": Target(_submission, (), [b'{"job":"export_data","params":{"rows":5,"form":"csv"}}']),
     "keys": Target(_keys, (KeyFileError,), ["\n".join(_KEYS).encode(), b"# none\n\n"]),
     "signature": Target(_signature, (BadSignature,), ["\n".join(_VALUES[name] for name in _COVERED).encode()]),
-    "digest": Target(_digest, (BadSignature,), [text.encode("latin-1") for text in (*_DIGESTS, *VECTORS)]),
+    "digest": Target(lambda data: check_digest(data.decode("latin-1"), _SIGNED.body), (BadSignature,), _DIGESTS),
     "token": Target(_token, (), [b'{"alg":"RS256","kid":"first","typ":"JWT"}', b"e30.e30.e30", b'{"alg":[],"crit":1}']),
-    "audit": Target(_audit, (), [b"".join(chained([a_call({"a": 1}), a_call()]))]),
+    "audit": Target(lambda data: verify(data.splitlines(keepends=True)), (), [b"".join(_AUDIT)]),
 }
 """Targets by name."""

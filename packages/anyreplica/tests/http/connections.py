@@ -2,6 +2,8 @@
 
 import asyncio
 import socket
+from collections.abc import Callable
+from typing import Any
 
 import uvicorn
 from starlette.responses import PlainTextResponse
@@ -19,11 +21,34 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
     await PlainTextResponse(scope["path"])(scope, receive, send)
 
 
-class Connections:
-    """Both ends of several connections.
+CONFIG = uvicorn.Config(app, log_config=None)
+CONFIG.load()
 
-    The test can pass data to the server's protocols by hand.
-    """
+
+class Wire:
+    """A transport and an event loop that do nothing, except that they remember what is written."""
+
+    def __init__(self) -> None:
+        self.written = b""
+
+    def write(self, data: bytes) -> None:
+        """Remember these bytes."""
+        self.written += data
+
+    def time(self) -> float:
+        """Return the time of the loop."""
+        return 0.0
+
+    def is_closing(self) -> bool:
+        """Return that the transport is open."""
+        return False
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        return lambda *_, **__: None
+
+
+class Connections:
+    """Both ends of several connections. The test can pass data to the server's protocols by hand."""
 
     def __init__(self, served: ASGIApp = app) -> None:
         self.config = uvicorn.Config(served, log_config=None)

@@ -1,6 +1,5 @@
 """Tests of the access log and of the request ids."""
 
-import asyncio
 import json
 import logging
 import re
@@ -8,11 +7,13 @@ import socket
 
 import httpx
 import pytest
+from starlette.testclient import TestClient
 from starlette.types import Receive, Scope, Send
 
 from anyreplica.http.access_log import AccessLog
 from conftest import Server, StartServer, until
 from tests.calls import legacy, modern
+from tests.damage.wire import declared
 
 LINE = re.compile(
     r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} - anyreplica\.access - INFO - \[(?P<id>[^\]]+)\] (?P<rest>.+) \(\d+\.\dms\)"
@@ -28,8 +29,8 @@ def test_one_entry_per_request(start_server: StartServer) -> None:
     """The access log has one entry per request with its method and component, but no entries for health checks."""
     server = start_server()
     for family in (legacy, modern):
-        family(server.url, "tools/call", {"name": "echo", "arguments": {"message": "x"}})
-        family(server.url, "tools/call", {"name": "echo", "arguments": {"message": "x", "repeat": 11}})
+        for repeat in (1, 11):
+            family(server.url, "tools/call", {"name": "echo", "arguments": {"message": "x", "repeat": repeat}})
         family(server.url, "tools/list")
         family(server.url, "resources/read", {"uri": "template://about"})
     for path in ("/healthz", "/health", "/readyz", "/version", "/nothing"):
@@ -55,8 +56,7 @@ def test_a_well_formed_id_is_kept(local_replicas: Server, given: str) -> None:
 def test_an_invalid_id_is_replaced(local_url: str, given: str) -> None:
     """A replica replaces an invalid request id, so that a client cannot write any text into the log."""
     reply = httpx.get(f"{local_url}/version", headers=[(b"X-Request-ID", given.encode())])
-    made = reply.headers["X-Request-ID"]
-    assert re.fullmatch(r"[0-9a-f]{8}", made)
+    assert re.fullmatch(r"[0-9a-f]{8}", reply.headers["X-Request-ID"])
 
 
 def test_json_lines(start_server: StartServer) -> None:
@@ -70,14 +70,9 @@ def test_json_lines(start_server: StartServer) -> None:
     assert ready["message"] == "Ready"
     assert error["exception"].endswith("ValueError: the password is hunter2")
     assert (error["level"], error["request_id"], error["replica"]) == ("ERROR", "json-1", "r1")
-    assert {key: access[key] for key in ("method", "path", "status", "failed", "rpc_method", "rpc_name")} == {
-        "method": "POST",
-        "path": "/mcp",
-        "status": 200,
-        "failed": True,
-        "rpc_method": "tools/call",
-        "rpc_name": "raises",
-    }
+    expected = {"method": "POST", "path": "/mcp", "status": 200, "failed": True}
+    expected |= {"rpc_method": "tools/call", "rpc_name": "raises"}
+    assert {key: access[key] for key in expected} == expected
     assert access["ms"] > 0
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00", access["time"])
 
@@ -98,9 +93,7 @@ def test_a_client_that_disconnects_is_logged_as_499(start_server: StartServer) -
     """The access log records status 499 for a client that disconnects before it has sent its body."""
     server = start_server()
     with socket.create_connection(("127.0.0.1", server.port)) as connection:
-        connection.sendall(
-            b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"
-        )
+        connection.sendall(declared(9) + b"{")
     until(lambda: "✗ 499 POST /mcp" in server.output, "the access log contains the request with status 499")
     assert "Traceback" not in server.output
 
@@ -111,13 +104,8 @@ def test_an_exception_is_a_bare_500_logged_once(caplog: pytest.LogCaptureFixture
     async def broken(scope: Scope, receive: Receive, send: Send) -> None:
         raise ValueError("secret")
 
-    async def scenario() -> httpx.Response:
-        transport = httpx.ASGITransport(AccessLog(broken, "replica", [], ()))
-        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-            return await client.get("/")
-
     with caplog.at_level(logging.INFO):
-        reply = asyncio.run(scenario())
+        reply = TestClient(AccessLog(broken, "replica", [], ())).get("/")
     assert (reply.status_code, reply.text) == (500, "Internal Server Error")
     assert re.fullmatch(r"[0-9a-f]{8}", reply.headers["X-Request-ID"])
     assert [record.message for record in caplog.records if record.exc_info] == ["Unhandled error"]

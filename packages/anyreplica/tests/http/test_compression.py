@@ -7,16 +7,16 @@ from hypothesis import strategies as st
 
 from anyreplica.http.compression import accepts_gzip
 from conftest import Server, StartServer
-from tests.calls import HEADERS, get, post, request
+from tests.calls import HEADERS, get, legacy, request
 
 LARGE, LARGER, SMALL = 20_000, 300_000, 1_000
 
 
 def reply(server: Server, length: int, **headers: str) -> httpx.Response:
     """Call `echo` with a text of this many characters and return the reply."""
-    asked = request("tools/call", {"name": "echo", "arguments": {"message": "äb" * (length // 2)}})
-    sent = {**HEADERS, "Accept-Encoding": "identity", **headers}
-    return post(server.url, json=asked, headers=sent)
+    arguments = {"message": "äb" * (length // 2)}
+    sent = {"Accept-Encoding": "identity", **headers}
+    return legacy(server.url, "tools/call", {"name": "echo", "arguments": arguments}, **sent)
 
 
 @pytest.mark.parametrize("length", [LARGE, LARGER])
@@ -45,9 +45,6 @@ def test_a_small_reply_is_not_compressed(local_replicas: Server) -> None:
     assert not {"content-encoding", "vary"} & small.headers.keys()
 
 
-_BEGIN = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
-
-
 def test_other_routes_compress(start_server: StartServer) -> None:
     """A replica also compresses large replies of other routes, for example the metrics that Prometheus reads."""
     server = start_server(COMPRESS_MIN_BYTES="100")
@@ -62,10 +59,9 @@ def test_compression_can_be_disabled(start_server: StartServer) -> None:
     assert not {"content-encoding", "vary"} & reply(server, LARGE, **{"Accept-Encoding": "gzip"}).headers.keys()
 
 
-def test_a_connection_carries_compressed_and_plain_replies(start_server: StartServer) -> None:
+def test_a_connection_carries_compressed_and_plain_replies(local_url: str) -> None:
     """One connection carries compressed replies and plain replies in turn."""
-    server = start_server()
-    with httpx.Client(base_url=server.url, headers={**HEADERS, "Accept-Encoding": "gzip"}, verify=False) as client:
+    with httpx.Client(base_url=local_url, headers={**HEADERS, "Accept-Encoding": "gzip"}, verify=False) as client:
         for length in (LARGE, SMALL, LARGER, SMALL):
             asked = request("tools/call", {"name": "echo", "arguments": {"message": "x" * length}})
             assert len(client.post("/mcp", json=asked).json()["result"]["content"][0]["text"]) >= length

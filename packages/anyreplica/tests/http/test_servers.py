@@ -8,28 +8,27 @@ import httpx
 import pytest
 
 from conftest import Server, free_port, until
-from tests.calls import ENVELOPE, HEADERS, VERSION, request, text
+from tests.calls import HEADERS, request, text
+from tests.replicas import asking
 
 APP = "server.server:create_app"
 CALL = request("tools/call", {"name": "echo", "arguments": {"message": "hi"}})
 
 
-def command(name: str, port: int) -> list[str]:
-    """Return the arguments of Python that start an ASGI server with the app."""
-    if name == "uvicorn":
-        return ["-m", "uvicorn", "--factory", APP, "--port", str(port)]
-    if name == "hypercorn":
-        return ["-m", "hypercorn", f"{APP}()", "--bind", f"127.0.0.1:{port}"]
-    return ["-m", "granian", "--factory", APP, "--interface", "asgi", "--port", str(port)]
+COMMANDS = {
+    "uvicorn": f"-m uvicorn --factory {APP} --port PORT",
+    "hypercorn": f"-m hypercorn {APP}() --bind 127.0.0.1:PORT",
+    "granian": f"-m granian --factory {APP} --interface asgi --port PORT",
+}
+"""The arguments of Python that start an ASGI server with the app."""
 
 
-@pytest.fixture(scope="module", params=["uvicorn", "hypercorn", "granian"])
+@pytest.fixture(scope="module", params=COMMANDS)
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A replica under each ASGI server."""
     port = free_port()
-    replica = Server(
-        tmp_path_factory.mktemp(request.param) / "log", command=command(request.param, port), MCP_PORT=str(port)
-    )
+    log = tmp_path_factory.mktemp(request.param) / "log"
+    replica = Server(log, command=COMMANDS[request.param].replace("PORT", str(port)).split(), MCP_PORT=str(port))
     replica.wait_ready()
     yield replica
     replica.process.send_signal(signal.SIGTERM)
@@ -40,10 +39,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.mark.parametrize("http2", [False, True])
 def test_calls_in_both_protocols(server: Server, http2: bool) -> None:
-    """Each ASGI server serves both protocols over HTTP/1.1.
-
-    Hypercorn and Granian also serve them over HTTP/2 without TLS.
-    """
+    """Each ASGI server serves both protocols over HTTP/1.1; Hypercorn and Granian also over HTTP/2 without TLS."""
     if http2 and "uvicorn" in server.log.parent.name:
         return
     with httpx.Client(base_url=server.url, http1=not http2, http2=http2) as client:
@@ -51,9 +47,8 @@ def test_calls_in_both_protocols(server: Server, http2: bool) -> None:
         assert answer.http_version == ("HTTP/2" if http2 else "HTTP/1.1")
         assert answer.json()["result"]["content"][0]["text"] == "hi"
         assert answer.headers["x-served-by"]
-        modern = request("tools/call", {"name": "echo", "arguments": {"message": "hi"}, "_meta": ENVELOPE})
-        headers = {**HEADERS, "MCP-Protocol-Version": VERSION, "Mcp-Method": "tools/call", "Mcp-Name": "echo"}
-        assert client.post("/mcp", json=modern, headers=headers).json()["result"]["resultType"] == "complete"
+        modern = asking("stateless", "tools/call", CALL["params"])
+        assert client.post("/mcp", **modern).json()["result"]["resultType"] == "complete"
         notification = {"jsonrpc": "2.0", "method": "notifications/initialized"}
         assert client.post("/mcp", json=notification, headers=HEADERS).status_code == 202
         assert client.get("/mcp").status_code == 405
@@ -69,17 +64,14 @@ def test_large_bodies(server: Server) -> None:
         assert client.post("/mcp", content=b"x" * 5_000_000, headers=HEADERS).status_code == 413
 
 
-def test_concurrent_calls(server: Server) -> None:
+@pytest.mark.anyio
+async def test_concurrent_calls(server: Server) -> None:
     """Each ASGI server answers a hundred concurrent calls."""
+    async with httpx.AsyncClient(base_url=server.url, timeout=60) as client:
 
-    async def calls() -> list[str]:
-        async with httpx.AsyncClient(base_url=server.url, timeout=60) as client:
+        async def call(number: int) -> str:
+            params = {"name": "echo", "arguments": {"message": str(number)}}
+            answer = await client.post("/mcp", json=request("tools/call", params), headers=HEADERS)
+            return text(answer.json()["result"])
 
-            async def call(number: int) -> str:
-                params = {"name": "echo", "arguments": {"message": str(number)}}
-                answer = await client.post("/mcp", json=request("tools/call", params), headers=HEADERS)
-                return text(answer.json()["result"])
-
-            return await asyncio.gather(*map(call, range(100)))
-
-    assert asyncio.run(calls()) == [str(number) for number in range(100)]
+        assert await asyncio.gather(*map(call, range(100))) == [str(number) for number in range(100)]

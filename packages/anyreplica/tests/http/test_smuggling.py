@@ -31,10 +31,7 @@ def sent(server: Server, data: bytes) -> bytes:
 
 @pytest.mark.parametrize("framing", AMBIGUOUS)
 def test_no_second_request_is_read_out_of_the_first(local_replicas: Server, framing: Headers) -> None:
-    """A replica refuses a request with ambiguous framing and never reads a second request from its body.
-
-    Source: RFC 9112, sections 6.3 and 11.2.
-    """
+    """Ambiguous framing is refused, and its body is never read as a request (RFC 9112, sections 6.3 and 11.2)."""
     for body in (INNER, b"0\r\n\r\n" + INNER, b"5\r\nhello\r\n0\r\n\r\n" + INNER):
         said = sent(local_replicas, Request(body, (*HEAD, *framing)).wire)
         assert b'"id":"smuggled"' not in said

@@ -1,13 +1,8 @@
-"""Tests of the undocumented names of uvicorn that this package uses.
-
-An upgrade of uvicorn that moves a name fails here.
-"""
+"""Tests of the undocumented names of uvicorn that this package uses: an upgrade that moves a name fails here."""
 
 import ast
 import inspect
 import textwrap
-from collections.abc import Iterator
-from pathlib import Path
 
 import uvicorn
 from uvicorn.config import Config
@@ -18,38 +13,27 @@ from uvicorn.supervisors.multiprocess import Process
 
 from anyreplica.http.uvicorn.cycle import Cycle
 from anyreplica.process.local_replicas import ReplicaProcess
-from conftest import SOURCE
+from tests.test_private_names import modules
 
 _IMPORTED = {
-    "uvicorn._types": {"ASGIVersions"},
-    "uvicorn.config": {"Config"},
-    "uvicorn.protocols.http.flow_control": {"FlowControl", "HIGH_WATER_LIMIT"},
-    "uvicorn.protocols.http.httptools_impl": {"STATUS_LINE", "RequestResponseCycle"},
-    "uvicorn.protocols.utils": {"get_local_addr", "get_remote_addr", "is_ssl"},
-    "uvicorn.server": {"ServerState"},
-    "uvicorn.supervisors": {"Multiprocess"},
-    "uvicorn.supervisors.multiprocess": {"Process"},
+    "uvicorn._types.ASGIVersions",
+    "uvicorn.config.Config",
+    *(f"uvicorn.protocols.http.flow_control.{name}" for name in ("FlowControl", "HIGH_WATER_LIMIT")),
+    *(f"uvicorn.protocols.http.httptools_impl.{name}" for name in ("STATUS_LINE", "RequestResponseCycle")),
+    *(f"uvicorn.protocols.utils.{name}" for name in ("get_local_addr", "get_remote_addr", "is_ssl")),
+    "uvicorn.server.ServerState",
+    "uvicorn.supervisors.Multiprocess",
+    "uvicorn.supervisors.multiprocess.Process",
 }
-"""Imported names by module. Only `anyreplica/http/uvicorn` may import them, but any module may import supervisors."""
+"""Imported names. Only `anyreplica/http/uvicorn` may import them, but any module may import supervisors."""
 
 
 def test_nothing_else_is_imported() -> None:
     """Each name that the package imports from uvicorn is in the list, and only `anyreplica/http/uvicorn` imports it."""
-    found: dict[str, set[str]] = {}
-    for file in SOURCE.rglob("*.py"):
-        for module, name in _imports(file):
-            found.setdefault(module, set()).add(name)
-            if not module.startswith("uvicorn.supervisors"):
-                assert file.parent.name == "uvicorn", (
-                    f"{file} imports {module}.{name}; only anyreplica/http/uvicorn may do this"
-                )
-    assert found == _IMPORTED
-
-
-def _imports(file: Path) -> Iterator[tuple[str, str]]:
-    for node in ast.walk(ast.parse(file.read_text())):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("uvicorn"):
-            yield from ((str(node.module), alias.name) for alias in node.names)
+    found = [(name, module.file) for module in modules() for name in module.imports.values() if "uvicorn." in name]
+    assert {name for name, _ in found} == _IMPORTED
+    others = [each for each in found if not each[0].startswith("uvicorn.supervisors")]
+    assert [each for each in others if not each[1].startswith("http/uvicorn/")] == []
 
 
 def test_a_cycle_has_the_attributes_of_uvicorns() -> None:
@@ -63,13 +47,7 @@ def test_a_cycle_has_the_attributes_of_uvicorns() -> None:
 def _assigned(cls: type) -> set[str]:
     """Return the attributes that `__init__` sets."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(cls.__init__)))  # type: ignore[misc]
-    targets = [
-        target
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Assign | ast.AnnAssign)
-        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
-    ]
-    return {each.attr for each in targets if isinstance(each, ast.Attribute)}
+    return {each.attr for each in ast.walk(tree) if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store)}
 
 
 def test_a_replica_has_the_attributes_of_uvicorns_process() -> None:
@@ -78,19 +56,15 @@ def test_a_replica_has_the_attributes_of_uvicorns_process() -> None:
 
 
 def test_the_names_that_a_connection_uses() -> None:
-    """uvicorn has the names of the state, configuration and flow control that a connection uses.
-
-    The constructor of uvicorn's protocol has the expected parameters.
-    """
+    """uvicorn has the names of the state, configuration, flow control and constructor that a connection uses."""
     state = ServerState()
-    for name in ("connections", "tasks", "default_headers", "total_requests"):
-        assert hasattr(state, name)
+    assert {"connections", "tasks", "default_headers", "total_requests"} <= set(dir(state))
     config = Config(lambda *_: None, lifespan="off", log_config=None)
     for name in ("loaded_app", "timeout_keep_alive"):
         assert hasattr(config, name) or name in Config.load.__code__.co_names
     flow = flow_control.FlowControl(None)  # type: ignore[arg-type]
-    for name in ("read_paused", "write_paused", "drain", "pause_reading", "resume_reading", "resume_writing"):
-        assert hasattr(flow, name)
+    reading = {"read_paused", "pause_reading", "resume_reading"}
+    assert reading | {"write_paused", "drain", "resume_writing"} <= set(dir(flow))
     made_with = list(inspect.signature(httptools_impl.HttpToolsProtocol.__init__).parameters)
     assert made_with == ["self", "config", "server_state", "app_state", "_loop"]
 

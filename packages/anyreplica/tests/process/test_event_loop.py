@@ -13,8 +13,7 @@ from tests.starts import start
 
 
 @pytest.mark.parametrize(
-    ("settings", "module"),
-    [(Settings(), "uvloop"), (Settings(event_loop="asyncio"), "asyncio.unix_events")],
+    ("settings", "module"), [(Settings(), "uvloop"), (Settings(event_loop="asyncio"), "asyncio.unix_events")]
 )
 def test_the_setting_chooses_the_loop(settings: Settings, module: str) -> None:
     """Every command uses these options: replicas, workers and the autoscaler have the loop of the setting."""
@@ -30,10 +29,8 @@ def test_a_missing_loop_is_one_line(monkeypatch: pytest.MonkeyPatch, arguments: 
     """Without the package uvloop, no process starts, and the line names the variable."""
     monkeypatch.setitem(sys.modules, "uvloop", None)
     done = start(*arguments, LOG_LEVEL="WARNING", JOBS_URL="redis://localhost:1/0")
-    assert (done.returncode, done.stderr) == (
-        3,
-        "EVENT_LOOP=uvloop: uvloop is not installed; install it, or set EVENT_LOOP=asyncio\n",
-    )
+    told = "EVENT_LOOP=uvloop: uvloop is not installed; install it, or set EVENT_LOOP=asyncio\n"
+    assert (done.returncode, done.stderr) == (3, told)
 
 
 @pytest.mark.parametrize("arguments", [(), ("--replicas", "2", "--no-redis")])

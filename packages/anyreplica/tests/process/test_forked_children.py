@@ -1,7 +1,6 @@
 """Tests of tools that fork processes: these processes hold no listening socket and no connection of their replica."""
 
 import contextlib
-import json
 import os
 import signal
 import socket
@@ -13,7 +12,8 @@ import pytest
 
 from anyreplica.process.probe import alive
 from conftest import Server, StartServer, until
-from tests.calls import HEADERS, call, get, request
+from tests.calls import call, get
+from tests.damage.wire import handshake
 from tests.processes import runs
 
 PACK = {"MCP_COMPONENTS": "tests.packs.forking"}
@@ -73,16 +73,12 @@ def test_a_client_sees_the_end_of_its_connection(
     path = str(tmp_path / "mcp.sock")
     server = start_server(*arguments, ready=not unix, **PACK, **({"MCP_UDS": path} if unix else {}))
     until(lambda: not unix or alive(0, path), "the replica serves")
-    body = json.dumps(request("tools/call", {"name": "pids"}))
-    headers = {"Host": "localhost", "Connection": "close", "Content-Length": str(len(body)), **HEADERS}
-    head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    call_of_pids = handshake("tools/call", {"name": "pids"}, Connection="close")
     with socket.socket(socket.AF_UNIX if unix else socket.AF_INET) as client:
         client.settimeout(60)
         client.connect(path if unix else ("127.0.0.1", server.port))
-        client.sendall(f"POST /mcp HTTP/1.1\r\n{head}\r\n{body}".encode())
-        received = b""
-        while part := client.recv(65536):
-            received += part
+        client.sendall(call_of_pids)
+        received = b"".join(iter(lambda: client.recv(65536), b""))
     assert b'"result":[' in received
 
 

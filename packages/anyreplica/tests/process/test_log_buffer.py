@@ -3,20 +3,18 @@
 import asyncio
 import io
 import logging
-import subprocess
 import sys
-import threading
 
 import pytest
 
 from anyreplica.process.log_buffer import LogBuffer
-from conftest import ROOT
+from conftest import run
 
 pytestmark = pytest.mark.anyio
 
 
 def redirected(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
-    """Replace stderr and return the replacement."""
+    """Replace stderr and return the replacement. In a fixture, pytest would replace it again."""
     stream = io.StringIO()
     monkeypatch.setattr(sys, "stderr", stream)
     return stream
@@ -37,10 +35,9 @@ async def test_within_an_event_loop_lines_are_written_together(monkeypatch: pyte
     buffer.add("one")
     buffer.add((str.upper, "two"))
     buffer.add("three")
-    early = stream.getvalue()
+    assert stream.getvalue() == ""
     while not stream.getvalue():  # noqa: ASYNC110  # no event reports it
         await asyncio.sleep(0.001)
-    assert early == ""
     assert stream.getvalue() == "one\nTWO\nthree\n"
 
 
@@ -62,12 +59,8 @@ async def test_threads_lose_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         for number in range(1000):
             buffer.add(f"{name} {number}")
 
-    threads = [threading.Thread(target=write, args=(name,)) for name in range(4)]
     buffer.add("start")
-    for thread in threads:
-        thread.start()
-    while any(thread.is_alive() for thread in threads):  # noqa: ASYNC110
-        await asyncio.sleep(0.001)
+    await asyncio.gather(*(asyncio.to_thread(write, name) for name in range(4)))
     buffer.flush()
     lines = stream.getvalue().splitlines()
     assert len(lines) == 4001
@@ -78,15 +71,9 @@ async def test_threads_lose_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.servers
 def test_the_buffer_is_written_at_exit() -> None:
     """The buffer writes its lines at exit if the process ends before the next flush (50 ms)."""
-    code = (
-        "import asyncio\n"
-        "from anyreplica.process.log_buffer import LogBuffer\n"
-        "buffer = LogBuffer()\n"
-        "async def main(): buffer.add('last words')\n"
-        "asyncio.run(main())\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stderr == "last words\n"
+    adds = "import asyncio\nfrom anyreplica.process.log_buffer import LogBuffer\nbuffer = LogBuffer()\n"
+    done = run(sys.executable, "-c", f"{adds}async def main(): buffer.add('last words')\nasyncio.run(main())\n")
+    assert (done.returncode, done.stderr) == (0, "last words\n")
 
 
 def test_a_closed_stream_causes_no_error(monkeypatch: pytest.MonkeyPatch) -> None:

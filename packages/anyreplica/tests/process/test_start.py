@@ -2,13 +2,15 @@
 
 import asyncio
 import logging
+import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from starlette.applications import Starlette
-from starlette.types import Message
 
 from anyreplica.process.start import StartReport, refusing
 from anyreplica.settings.errors import StartupError
@@ -36,37 +38,28 @@ closed = Closed(name="closed", description="Never starts.", parameters={"type": 
 """
 
 
-def fail(error: BaseException) -> None:
-    """Raise the error."""
-    raise error
-
-
 def written(folder: Path, source: str) -> dict[str, str]:
     """Write a module and return the settings of a server that serves it on a free port."""
     (folder / "failing_pack.py").write_text(source)
     return {"MCP_COMPONENTS": "server,failing_pack", "PYTHONPATH": str(folder), "MCP_PORT": str(free_port())}
 
 
-@pytest.mark.parametrize("arguments", WAYS)
-def test_a_task_without_a_shared_queue_is_refused(tmp_path: Path, arguments: list[str]) -> None:
-    """With several replicas, a tool with task=True stops the start if the replicas share no queue."""
-    several = {"MCP_REPLICAS": "3", "REQUEST_STATE_KEYS": "k" * 32}
-    done = start(*arguments, **written(tmp_path, TASK), **several)
+def line_of(done: subprocess.CompletedProcess[str]) -> str:
+    """Return the only line of a refused start that is neither information nor a warning."""
     assert done.returncode == 3
     (line,) = [line for line in done.stderr.splitlines() if " - INFO - " not in line and " - WARNING - " not in line]
-    assert line == (
-        "JOBS_URL=memory://: the tasks of count_slowly need a queue that all replicas share; set JOBS_URL=redis://…"
-    )
+    return line
 
 
 @pytest.mark.parametrize("arguments", WAYS)
-def test_a_task_without_the_package_is_refused(tmp_path: Path, arguments: list[str]) -> None:
-    """Without the package fastmcp-tasks, a tool with task=True stops the start. The error suggests a job, too."""
+def test_a_task_that_cannot_run_is_refused(tmp_path: Path, arguments: list[str]) -> None:
+    """A tool with task=True needs a queue that all replicas share, and the package fastmcp-tasks."""
+    several = {"MCP_REPLICAS": "3", "REQUEST_STATE_KEYS": "k" * 32}
+    assert line_of(start(*arguments, **written(tmp_path, TASK), **several)) == (
+        "JOBS_URL=memory://: the tasks of count_slowly need a queue that all replicas share; set JOBS_URL=redis://…"
+    )
     (tmp_path / "fastmcp_tasks.py").write_text("raise ImportError\n")
-    done = start(*arguments, fresh="fastmcp_tasks", **written(tmp_path, TASK))
-    assert done.returncode == 3
-    (line,) = [line for line in done.stderr.splitlines() if " - INFO - " not in line]
-    assert line == (
+    assert line_of(start(*arguments, fresh="fastmcp_tasks", **written(tmp_path, TASK))) == (
         "tool 'count_slowly': task=True needs the package fastmcp-tasks; run pip install --no-deps fastmcp-tasks, "
         "or make the tool a job (`from anyreplica import job`, then `@job`)"
     )
@@ -74,13 +67,17 @@ def test_a_task_without_the_package_is_refused(tmp_path: Path, arguments: list[s
 
 @pytest.mark.parametrize("arguments", WAYS)
 def test_an_exception_during_the_start_is_one_line(tmp_path: Path, arguments: list[str]) -> None:
-    """An exception during the app's start, after discovery, is printed in one line."""
+    """An exception during the app's start, after discovery, is one line. LOG_LEVEL=DEBUG shows its traceback before."""
     done = start(*arguments, **written(tmp_path, FAILING))
-    assert done.returncode == 3
     assert "fine" not in done.stdout
-    (line,) = [line for line in done.stderr.splitlines() if " - INFO - " not in line]
-    where = f"{tmp_path}/failing_pack.py:6"
-    assert line == f"Start failed: LookupError: the vault is closed ({where}; LOG_LEVEL=DEBUG shows the traceback)"
+    where = f"({tmp_path}/failing_pack.py:6; LOG_LEVEL=DEBUG shows the traceback)"
+    assert line_of(done) == f"Start failed: LookupError: the vault is closed {where}"
+    done = start(*arguments, LOG_LEVEL="DEBUG", **written(tmp_path, FAILING))
+    assert done.returncode == 3
+    traceback, _, line = done.stderr.rstrip("\n").rpartition("\n")
+    assert line == f"Start failed: LookupError: the vault is closed ({tmp_path}/failing_pack.py:6)"
+    assert "Traceback (most recent call last)" in traceback
+    assert traceback.endswith("LookupError: the vault\nis closed")
 
 
 @pytest.mark.parametrize(
@@ -97,49 +94,26 @@ def test_the_line_names_type_and_text(capsys: pytest.CaptureFixture[str], error:
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        fail(error)
+        if told:
+            raise error
         yield
 
-    answers: list[Message] = []
-
-    async def receive() -> Message:
-        return {"type": "lifespan.startup"}
-
-    async def send(message: Message) -> None:
-        answers.append(message)
-
-    asyncio.run(StartReport(Starlette(lifespan=lifespan))({"type": "lifespan"}, receive, send))
+    asked: Any = AsyncMock(return_value={"type": "lifespan.startup"})
+    sent: Any = AsyncMock()
+    asyncio.run(StartReport(Starlette(lifespan=lifespan))({"type": "lifespan"}, asked, sent))
     logging.getLogger("uvicorn.error").disabled = False
-    assert answers == [{"type": "lifespan.startup.failed", "message": ""}]
+    sent.assert_awaited_once_with({"type": "lifespan.startup.failed", "message": ""})
     (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("Start failed: ")]
     assert line.startswith(f"Start failed: {told} ({__file__}:")
-
-
-@pytest.mark.parametrize("arguments", WAYS)
-def test_the_debug_level_shows_the_traceback(tmp_path: Path, arguments: list[str]) -> None:
-    """With LOG_LEVEL=DEBUG the traceback precedes the line."""
-    done = start(*arguments, LOG_LEVEL="DEBUG", **written(tmp_path, FAILING))
-    assert done.returncode == 3
-    traceback, _, line = done.stderr.rstrip("\n").rpartition("\n")
-    assert line == f"Start failed: LookupError: the vault is closed ({tmp_path}/failing_pack.py:6)"
-    assert "Traceback (most recent call last)" in traceback
-    assert traceback.endswith("LookupError: the vault\nis closed")
 
 
 def test_a_check_needs_nothing_that_a_start_does_not() -> None:
     """`check` succeeds without Redis, the queue, the trace collector and the token issuer, like a start."""
     nowhere = f"127.0.0.1:{free_port()}"
-    done = start(
-        "check",
-        REDIS_URL=f"redis://{nowhere}/0",
-        JOBS_URL=f"redis://{nowhere}/0",
-        OTEL_EXPORTER_OTLP_ENDPOINT=f"http://{nowhere}",
-        AUTH_ENABLED="true",
-        AUTH_JWT_ISSUER="https://issuer.example.com",
-        AUTH_JWT_AUDIENCE="mcp",
-        AUTH_JWT_JWKS=f"http://{nowhere}/jwks",
-        PUBLIC_URL="https://mcp.example.com",
-    )
+    away = dict.fromkeys(("REDIS_URL", "JOBS_URL"), f"redis://{nowhere}/0")
+    away |= {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{nowhere}", "AUTH_JWT_JWKS": f"http://{nowhere}/jwks"}
+    tokens = {"AUTH_JWT_ISSUER": "https://issuer.example.com", "AUTH_JWT_AUDIENCE": "mcp"}
+    done = start("check", AUTH_ENABLED="true", PUBLIC_URL="https://mcp.example.com", **tokens, **away)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("template-mcp 0.2.0: settings and components are valid.\n")
     assert "Redis can't be reached" in done.stderr
@@ -166,9 +140,8 @@ def test_a_check_of_a_worker_runs_no_job() -> None:
     of_replica = {"AUTH_ENABLED": "true", "API_KEYS_FILE": "/nowhere/keys", "AUDIT_LOG": "/nowhere/audit"}
     done = start("check", "--worker", JOBS_URL=f"redis://127.0.0.1:{free_port()}/0", **of_replica)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == (
-        "template-mcp 0.2.0: settings and jobs are valid.\njobs       export_data, generate_report\n"
-    )
+    told = "template-mcp 0.2.0: settings and jobs are valid.\njobs       export_data, generate_report\n"
+    assert done.stdout == told
     assert start("check", "--worker").returncode == 3
 
 

@@ -1,6 +1,5 @@
 """Tests of how replicas count each other."""
 
-import asyncio
 import shutil
 import subprocess
 from pathlib import Path
@@ -52,13 +51,8 @@ def test_replicas_find_each_other_by_a_name(tmp_path: Path, start_server: StartS
     hosts = tmp_path / "hosts"
     own = "127.0.0.1 localhost\n127.0.0.1 tasks.mcp\n::1 tasks.mcp\n"
     hosts.write_text(own)
-    server = Server(
-        tmp_path / "log",
-        REPLICAS_DNS="tasks.mcp",
-        within=["unshare", "--mount", "sh", "-c", f'mount --bind {hosts} /etc/hosts; exec "$@"', "sh"],
-    )
-    try:
-        server.wait_ready()
+    within = ["unshare", "--mount", "sh", "-c", f'mount --bind {hosts} /etc/hosts; exec "$@"', "sh"]
+    with Server(tmp_path / "log", REPLICAS_DNS="tasks.mcp", within=within) as server:
         assert seen(server) == 1
         tools = {tool["name"] for tool in legacy(server.url, "tools/list").json()["result"]["tools"]}
         assert "submit_job" not in tools
@@ -70,22 +64,18 @@ def test_replicas_find_each_other_by_a_name(tmp_path: Path, start_server: StartS
         assert "Subscriptions are disabled" in server.output
         hosts.write_text(f"{own}127.0.0.2 tasks.mcp\n127.0.0.3 tasks.mcp\n")
         until(lambda: seen(server) == 3, "the replica sees the other two")
-    finally:
-        server.stop()
 
 
-def test_a_failed_count_changes_nothing() -> None:
+@pytest.mark.anyio
+async def test_a_failed_count_changes_nothing() -> None:
     """The last known number stays."""
 
     async def look() -> int:
         raise OSError
 
-    async def go() -> int:
-        known = Peers(3, look)
-        async with known.running():
-            return known.count
-
-    assert asyncio.run(go()) == 3
+    known = Peers(3, look)
+    async with known.running():
+        assert known.count == 3
 
 
 @pytest.mark.anyio

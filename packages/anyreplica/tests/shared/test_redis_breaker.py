@@ -1,17 +1,74 @@
-"""Tests of the breaker of Redis, without a Redis: it opens, probes and closes."""
+"""Tests of outages of Redis, without a Redis: the policies, and the breaker, which opens, probes and closes."""
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Callable
 
 import pytest
+from redis.exceptions import ConnectionError as LostError
 
+from anyreplica.http.refusal import Refused
+from anyreplica.shared.outage import Outage
 from anyreplica.shared.redis_breaker import RedisBreaker
 
 pytestmark = pytest.mark.anyio
 
 
-async def until(condition: Callable[[], bool]) -> None:
+@pytest.fixture
+def outage() -> Outage:
+    """A consequence of an outage."""
+    return Outage(logging.getLogger("anyreplica.test"), "nothing is stored")
+
+
+def lost() -> None:
+    """Fail as a command to a lost Redis does."""
+    raise LostError("Connection refused")
+
+
+def test_required_work_fails_with_its_own_error(outage: Outage) -> None:
+    """The error gets the reason. Errors of other kinds stay as they are."""
+    with pytest.raises(Refused, match="Connection refused"), outage.required(Refused.retry_later):
+        lost()
+    assert outage.is_on
+    with pytest.raises(ValueError, match="own"), outage.required(Refused.retry_later):
+        raise ValueError("own")
+
+
+def test_best_effort_goes_on(outage: Outage) -> None:
+    """The block ends at the failed command, and the code after it runs."""
+    done = []
+    with outage.best_effort():
+        lost()
+        done.append("inside")
+    done.append("after")
+    assert done == ["after"]
+    assert outage.is_on
+
+
+def test_an_outage_has_two_lines_in_the_log(outage: Outage, caplog: pytest.LogCaptureFixture) -> None:
+    """A busy replica that loses Redis does not fill its log."""
+    for _ in range(3):
+        with outage.best_effort():
+            lost()
+    for _ in range(3):
+        with outage.best_effort():
+            pass
+    assert [record.getMessage() for record in caplog.records] == [
+        "Redis can't be reached: nothing is stored: Connection refused",
+        "Redis can be reached again. Until now: nothing is stored",
+    ]
+    assert not outage.is_on
+
+
+def test_a_block_that_began_before_the_outage_does_not_end_it(outage: Outage) -> None:
+    """For example, an event stream that was open before the outage may end during the outage."""
+    with outage.best_effort(), outage.best_effort():
+        lost()
+    assert outage.is_on
+
+
+async def turns(condition: Callable[[], bool]) -> None:
     """Let other tasks run until a condition holds."""
     async with asyncio.timeout(10):
         while not condition():  # noqa: ASYNC110  # the tasks of the test tell nobody
@@ -48,10 +105,10 @@ async def test_one_probe_at_a_time_closes_the_breaker() -> None:
         await asyncio.sleep(0)
     assert (found.is_open, redis.probes) == (True, 1)
     redis.answer.set_result(False)
-    await until(lambda: redis.probes == 2)
+    await turns(lambda: redis.probes == 2)
     assert (found.is_open, redis.at_once) == (True, 1)
     redis.answer.set_result(True)
-    await until(lambda: not found.is_open)
+    await turns(lambda: not found.is_open)
     assert (redis.probes, redis.most_at_once) == (2, 1)
     found.open()
     assert (found.is_open, redis.most_at_once) == (True, 1)
@@ -95,7 +152,7 @@ async def test_the_probe_outlives_the_command_that_opened_the_breaker() -> None:
         await asyncio.Event().wait()
 
     task = asyncio.ensure_future(request())
-    await until(lambda: redis.probes == 1)
+    await turns(lambda: redis.probes == 1)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     assert (found.is_open, redis.at_once) == (True, 1)

@@ -12,6 +12,8 @@ from anyreplica.shared.redis_pool import WaitingSentinelPool
 from conftest import StartServer, free_port, until
 from tests.starts import start
 
+JOB = {"job": "text_of", "params": {"length": 1}}
+
 
 def pool_of(url: str) -> WaitingSentinelPool:
     """Return the connection pool of a client for this URL."""
@@ -28,12 +30,8 @@ def test_every_part_of_a_url_is_used() -> None:
     wanted = {"username": "me", "password": "p/w", "db": 3, "health_check_interval": 7, "socket_timeout": 1.0}
     assert {name: pool.connection_kwargs[name] for name in wanted} == wanted
     sentinels = [each.connection_pool.connection_kwargs for each in pool.sentinel_manager.sentinels]
-    assert [(each["host"], each["port"]) for each in sentinels] == [
-        ("s1", 26379),
-        ("s2", 4000),
-        ("::1", 26379),
-        ("fd00::2", 4001),
-    ]
+    found = [(each["host"], each["port"]) for each in sentinels]
+    assert found == [("s1", 26379), ("s2", 4000), ("::1", 26379), ("fd00::2", 4001)]
     assert {each["password"] for each in sentinels} == {"q"}
 
 
@@ -49,15 +47,13 @@ def test_tls_is_used_for_sentinels_and_master() -> None:
 def test_redis_on_a_unix_socket(tmp_path: Path, start_server: StartServer) -> None:
     """A replica can use a Redis on a Unix socket, whose connections have no TCP keepalive."""
     at = tmp_path / "redis.sock"
-    with subprocess.Popen(
-        ["redis-server", "--port", "0", "--unixsocket", at, "--save", ""], stdout=subprocess.DEVNULL, cwd=tmp_path
-    ) as redis:
+    command = ["redis-server", "--port", "0", "--unixsocket", str(at), "--save", ""]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=tmp_path) as redis:
         try:
             until(at.exists, "Redis listens")
             url = f"unix://{at}"
             server = start_server(MCP_COMPONENTS="tests.packs.working", REDIS_URL=url, JOBS_URL=url)
-            reply = httpx.post(f"{server.url}/jobs", json={"job": "text_of", "params": {"length": 1}})
-            assert reply.status_code == 202, reply.text
+            assert httpx.post(f"{server.url}/jobs", json=JOB).status_code == 202
             assert httpx.get(f"{server.url}/health/deep").status_code == 200
         finally:
             redis.terminate()
@@ -66,8 +62,7 @@ def test_redis_on_a_unix_socket(tmp_path: Path, start_server: StartServer) -> No
 def test_jobs_copies_applies_only_to_redis(start_server: StartServer) -> None:
     """JOBS_COPIES has no effect on jobs in a replica's memory."""
     server = start_server(MCP_COMPONENTS="tests.packs.working", JOBS_COPIES="1")
-    reply = httpx.post(f"{server.url}/jobs", json={"job": "text_of", "params": {"length": 1}})
-    assert reply.status_code == 202, reply.text
+    assert httpx.post(f"{server.url}/jobs", json=JOB).status_code == 202
 
 
 @pytest.mark.parametrize("variable", ["REDIS_URL", "JOBS_URL"])
@@ -84,8 +79,7 @@ def test_jobs_copies_applies_only_to_redis(start_server: StartServer) -> None:
 )
 def test_an_invalid_url_stops_the_start(variable: str, url: str) -> None:
     """An invalid Sentinel URL stops the start with one line that does not show the password."""
-    settings = {variable: url, "MCP_COMPONENTS": "tests.packs.working", "MCP_PORT": str(free_port())}
-    done = start(**settings)
+    done = start(**{variable: url, "MCP_COMPONENTS": "tests.packs.working", "MCP_PORT": str(free_port())})
     assert done.returncode != 0
     (line,) = (done.stdout + done.stderr).strip().splitlines()
     assert f"{variable}: not a Sentinel URL; write it like redis+sentinel://" in line

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from conftest import ROOT
+from conftest import ROOT, run
 from tests.template.test_image import docker
 
 pytestmark = pytest.mark.slow
 
 CI = ROOT / ".ci"
+MISSING = "skipped, because ../shared/kit is missing."
 
 
 def program(file: Path, script: str) -> None:
@@ -25,19 +26,20 @@ def program(file: Path, script: str) -> None:
     file.chmod(0o755)
 
 
+def only(folder: Path, *names: str) -> dict[str, str]:
+    """Put these programs of the machine into a folder, and return an environment that has only this folder."""
+    for name in names:
+        (folder / name).symlink_to(shutil.which(name) or name)
+    return {"PATH": str(folder)}
+
+
 def run_ci(folder: Path, *arguments: str, engine: bool = False) -> subprocess.CompletedProcess[str]:
     """Run a copy of `.ci/run` in `folder/project`. The fake docker command reaches an engine if `engine` is true."""
     (folder / "project" / ".ci").mkdir(parents=True, exist_ok=True)
     shutil.copy(CI / "run", folder / "project" / ".ci" / "run")
     program(folder / "bin" / "docker", f"exit {0 if engine else 1}")
-    return subprocess.run(
-        ["bash", str(folder / "project" / ".ci" / "run"), *arguments],
-        env={**os.environ, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=30,
-    )
+    path = f"{folder / 'bin'}:{os.environ['PATH']}"
+    return run("bash", str(folder / "project" / ".ci" / "run"), *arguments, PATH=path)
 
 
 @pytest.mark.servers
@@ -46,13 +48,8 @@ def run_ci(folder: Path, *arguments: str, engine: bool = False) -> subprocess.Co
     [
         (True, False, "tested on the Docker engine that ../shared/kit starts.", "tested on three nodes"),
         (True, True, "tested on the Docker engine that ../shared/kit starts.", "tested on three nodes"),
-        (False, True, "tested on the Docker engine that docker reaches.", "skipped, because ../shared/kit is missing."),
-        (
-            False,
-            False,
-            "skipped, because docker cannot reach an engine and ../shared/kit is missing.",
-            "skipped, because ../shared/kit is missing.",
-        ),
+        (False, True, "tested on the Docker engine that docker reaches.", MISSING),
+        (False, False, "skipped, because docker cannot reach an engine and ../shared/kit is missing.", MISSING),
     ],
 )
 def test_ci_says_what_it_skips(tmp_path: Path, kit: bool, engine: bool, image: str, swarm: str) -> None:
@@ -81,17 +78,13 @@ def test_install_asks_only_for_missing_programs(tmp_path: Path) -> None:
     log = tmp_path / "log"
     for name in ("apt-get", "sudo"):
         program(tmp_path / name, f'[ "${{0##*/}}" = sudo ] && exec "$@"; echo "$@" >>{log}')
-    for name in ("bash", "env", "dirname", "id", "tr"):
-        (tmp_path / name).symlink_to(shutil.which(name) or name)
+    environment = only(tmp_path, "bash", "env", "dirname", "id", "tr")
     command = ["bash", str(CI / "install")]
-    only = {"PATH": str(tmp_path)}
-    subprocess.run([*command, "bash", "env"], env=only, check=True, timeout=60)
+    subprocess.run([*command, "bash", "env"], env=environment, check=True, timeout=60)
     assert not log.exists()
-    subprocess.run([*command, "bash", "gcc", "chromium"], env=only, check=True, timeout=60)
-    assert [line.split("recommends ")[-1] for line in log.read_text().splitlines()] == [
-        "-qq update",
-        "gcc libc6-dev chromium fonts-dejavu-core",
-    ]
+    subprocess.run([*command, "bash", "gcc", "chromium"], env=environment, check=True, timeout=60)
+    asked = [line.split("recommends ")[-1] for line in log.read_text().splitlines()]
+    assert asked == ["-qq update", "gcc libc6-dev chromium fonts-dejavu-core"]
 
 
 @pytest.mark.servers
@@ -102,10 +95,9 @@ def test_install_builds_programs_of_go(tmp_path: Path) -> None:
     program(tmp_path / "sudo", f'echo "$@" >>{log}')
     program(tmp_path / "install", f'echo "copied ${{1##*/}}" >>{log}')
     program(tmp_path / "helm", "exit")
-    for name in ("bash", "env", "dirname", "id", "tr", "mktemp", "rm"):
-        (tmp_path / name).symlink_to(shutil.which(name) or name)
+    environment = only(tmp_path, "bash", "env", "dirname", "id", "tr", "mktemp", "rm")
     command = ["bash", str(CI / "install"), "helm", "kube-score", "actionlint"]
-    subprocess.run(command, env={"PATH": str(tmp_path)}, check=True, timeout=60)
+    subprocess.run(command, env=environment, check=True, timeout=60)
     first, second, *_ = [line for line in log.read_text().splitlines() if line.startswith("install github")]
     assert re.fullmatch(r"install github\.com/zegl/kube-score/cmd/kube-score@v[\d.]+", first)
     assert re.fullmatch(r"install github\.com/rhysd/actionlint/cmd/actionlint@v[\d.]+", second)
@@ -128,7 +120,6 @@ esac
 @pytest.mark.servers
 def test_api_server_builds_kubernetes_from_its_modules(tmp_path: Path) -> None:
     """`.ci/api-server` builds the programs with the published modules, and installs them with the types of others."""
-    kubernetes = tmp_path / "k8s.io" / "kubernetes"
     for folder, file in (
         ("k8s.io/kubernetes", "go.sum"),
         ("sigs.k8s.io/gateway-api/config/crd/standard", "gateway_httproutes.yaml"),
@@ -137,12 +128,13 @@ def test_api_server_builds_kubernetes_from_its_modules(tmp_path: Path) -> None:
     ):
         (tmp_path / folder).mkdir(parents=True, exist_ok=True)
         (tmp_path / folder / file).touch()
-    (kubernetes / "go.mod").write_text("module k8s.io/kubernetes\nreplace k8s.io/api => ./staging/src/k8s.io/api\n")
+    module = "module k8s.io/kubernetes\nreplace k8s.io/api => ./staging/src/k8s.io/api\n"
+    (tmp_path / "k8s.io" / "kubernetes" / "go.mod").write_text(module)
     log = tmp_path / "log"
     program(tmp_path / "bin" / "go", FAKE_GO.replace("SOURCES", str(tmp_path)).replace("LOG", str(log)))
-    path = {**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
     (tmp_path / "to").mkdir()
-    subprocess.run([CI / "api-server", tmp_path / "to"], env=path, check=True, timeout=60)
+    done = run(str(CI / "api-server"), str(tmp_path / "to"), PATH=f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    assert done.returncode == 0, done.stderr
     lines = (tmp_path / "log.mod").read_text().splitlines()
     assert lines[0] == "module programs"
     (version,) = re.findall(r"^require k8s\.io/kubernetes v1\.([\d.]+)$", lines[-1])

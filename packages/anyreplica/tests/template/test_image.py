@@ -1,5 +1,6 @@
 """Tests of the image on a real Docker engine."""
 
+import contextlib
 import json
 import os
 import re
@@ -13,9 +14,8 @@ import httpx
 import pytest
 from packaging.utils import canonicalize_name
 
-from conftest import ROOT, free_port, until
+from conftest import ROOT, free_port, run, until
 from tests.calls import call, text
-from tests.template.test_scripts import script
 
 pytestmark = [pytest.mark.system, pytest.mark.needs("docker"), pytest.mark.alone]
 
@@ -39,18 +39,27 @@ def image() -> str:
 @pytest.fixture(scope="module")
 def container(image: str) -> Iterator[tuple[str, str]]:
     """A container with the settings of stack.yml, and its URL."""
-    name, port = f"anyreplica-test-{uuid.uuid4().hex[:8]}", free_port()
-    docker(
-        *("run", "--detach", "--name", name, "--publish", f"127.0.0.1:{port}:8000"),
-        *("--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL", "--memory", "512m", image),  # noqa: S108
-    )
-    yield name, f"http://127.0.0.1:{port}"
-    docker("rm", "--force", name)
+    port = free_port()
+    options = ("--publish", f"127.0.0.1:{port}:8000", "--cap-drop", "ALL", "--memory", "512m")
+    with running("--read-only", "--tmpfs", "/tmp", *options, image) as name:  # noqa: S108
+        yield name, f"http://127.0.0.1:{port}"
 
 
-def health(name: str) -> str:
-    """Return the health of a container as Docker reports it."""
-    return docker("inspect", "--format", "{{.State.Health.Status}}", name)
+def wait_healthy(name: str) -> None:
+    """Wait until Docker reports that a container is healthy."""
+    status = ("inspect", "--format", "{{.State.Health.Status}}", name)
+    until(lambda: docker(*status) == "healthy", "the container is healthy")
+
+
+@contextlib.contextmanager
+def running(*options: str) -> Iterator[str]:
+    """Run a container until the block ends. Yield its name."""
+    name = f"anyreplica-test-{uuid.uuid4().hex[:8]}"
+    docker("run", "--detach", "--name", name, *options)
+    try:
+        yield name
+    finally:
+        docker("rm", "--force", name)
 
 
 def test_a_server_without_jobs_gets_an_image(tmp_path: Path) -> None:
@@ -71,33 +80,9 @@ def test_a_server_without_jobs_gets_an_image(tmp_path: Path) -> None:
 def test_the_container_becomes_healthy_and_serves(container: tuple[str, str]) -> None:
     """A read-only container without capabilities becomes healthy and serves; its host name is the container's id."""
     name, url = container
-    until(lambda: health(name) == "healthy", "the container is healthy")
+    wait_healthy(name)
     assert docker("inspect", "--format", "{{.Id}}", name).startswith(httpx.get(f"{url}/version").json()["hostname"])
     assert text(call(url, "echo", {"message": "from a container"})) == "from a container"
-
-
-def test_the_scripts_pass_on_it(container: tuple[str, str]) -> None:
-    """The two scripts pass for the container."""
-    name, url = container
-    until(lambda: health(name) == "healthy", "the container is healthy")
-    done = script("test_mcp_client.py", "--url", f"{url}/mcp")
-    assert done.returncode == 0, done.stdout + done.stderr
-    done = script("test_swarm_load.py", "--url", f"{url}/mcp", "--expect-replicas", "1")
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_the_image_has_no_pip_and_no_compiler(image: str) -> None:
-    """The image has a user other than root, no pip in the server's environment and no compiler.
-
-    Its command and its health check run without a shell.
-    """
-    inspected = json.loads(docker("inspect", image))[0]["Config"]
-    assert inspected["User"] == "10001:10001"
-    assert inspected["Cmd"] == ["python", "-m", "server"]
-    assert inspected["Healthcheck"]["Test"] == ["CMD", "python", "-I", "-S", "/app/probe.py"]
-    assert docker("run", "--rm", image, "id", "-u") == "10001"
-    assert docker("run", "--rm", image, "sh", "-c", "command -v gcc cc make curl /opt/venv/bin/pip; true") == ""
-    assert docker("run", "--rm", image, "ls", "/app").split() == ["examples", "probe.py", "server"]
 
 
 def test_it_is_small(image: str) -> None:
@@ -121,10 +106,7 @@ print([file for file in compiled if not glob.glob(file.removesuffix(".pyc") + "*
 
 
 def test_nothing_is_compiled_at_a_start(image: str) -> None:
-    """All modules are compiled in the image.
-
-    A replica cannot keep compiled files. If it had to compile modules, each start would take twice as long.
-    """
+    """All modules are compiled in the image: a replica cannot keep what it compiles at each start."""
     assert docker("run", "--rm", image, "python", "-c", NOT_COMPILED) == "[]"
 
 
@@ -143,10 +125,16 @@ print(json.dumps({
 
 
 def test_the_image_has_no_leftovers(image: str) -> None:
-    """The image has only packages of the lock file, and no leftovers.
+    """The image has only packages of the lock file, no pip and no compiler, and runs commands without a shell.
 
-    The server cannot change any of its own files, and no file is privileged.
+    Its user is not root and cannot change any of its files, and no file is privileged.
     """
+    inspected = json.loads(docker("inspect", image))[0]["Config"]
+    assert inspected["User"] == "10001:10001"
+    assert inspected["Cmd"] == ["python", "-m", "server"]
+    assert inspected["Healthcheck"]["Test"] == ["CMD", "python", "-I", "-S", "/app/probe.py"]
+    assert docker("run", "--rm", image, "id", "-u") == "10001"
+    assert docker("run", "--rm", image, "sh", "-c", "command -v gcc cc make curl /opt/venv/bin/pip; true") == ""
     found = json.loads(docker("run", "--rm", image, "python", "-c", WHAT_IS_IN_IT))
     locked = re.findall(r"^([\w.-]+)(?:\[.*\])?==", (ROOT / "locks" / "server.lock").read_text(), re.MULTILINE)
     known = {*map(canonicalize_name, locked), "anyreplica"}
@@ -156,54 +144,35 @@ def test_the_image_has_no_leftovers(image: str) -> None:
 
 def test_it_needs_no_shell(image: str) -> None:
     """A container without any shell becomes healthy and serves."""
-    name = f"anyreplica-test-{uuid.uuid4().hex[:8]}"
     nothing = [argument for shell in ("sh", "bash", "dash") for argument in ("-v", f"/dev/null:/usr/bin/{shell}")]
-    docker("run", "--detach", "--name", name, "--read-only", "--tmpfs", "/tmp", *nothing, image)  # noqa: S108
-    try:
-        until(lambda: health(name) == "healthy", "the container is healthy")
-    finally:
-        docker("rm", "--force", name)
+    with running("--read-only", "--tmpfs", "/tmp", *nothing, image) as name:  # noqa: S108
+        wait_healthy(name)
 
 
 def test_it_checks_itself(image: str) -> None:
     """`check` in the image checks the settings and components, as a start does."""
     assert "settings and components are valid" in docker("run", "--rm", image, "python", "-m", "server", "check")
-    refused = subprocess.run(
-        ["docker", "run", "--rm", "-e", "LOG_FORMAT=xml", image], capture_output=True, text=True, check=False
-    )
-    assert refused.returncode == 3
-    assert refused.stderr == "LOG_FORMAT=xml: must be 'text' or 'json'\n"
+    refused = run("docker", "run", "--rm", "-e", "LOG_FORMAT=xml", image)
+    assert (refused.returncode, refused.stderr) == (3, "LOG_FORMAT=xml: must be 'text' or 'json'\n")
 
 
 def test_docker_stop_ends_the_server_with_0(image: str) -> None:
     """After `docker stop`, the server drains and exits with 0, before Docker would kill it."""
-    name = f"anyreplica-test-{uuid.uuid4().hex[:8]}"
-    docker("run", "--detach", "--name", name, "-e", "DRAIN_SECONDS=1", image)
-    try:
-        until(lambda: health(name) == "healthy", "the container is healthy")
+    with running("-e", "DRAIN_SECONDS=1", image) as name:
+        wait_healthy(name)
         docker("stop", "--time", "20", name)
         assert docker("inspect", "--format", "{{.State.ExitCode}}", name) == "0"
-        logs = subprocess.run(["docker", "logs", name], capture_output=True, text=True, check=True).stderr
-        assert "SIGTERM received: draining for 1 s, then stopping" in logs
-    finally:
-        docker("rm", "--force", name)
+        assert "SIGTERM received: draining for 1 s, then stopping" in run("docker", "logs", name).stderr
 
 
 def test_compose_serves_and_reloads() -> None:
     """`docker compose up --build` serves, and reloads after an edit."""
     port, project = free_port(), f"anyreplica-test-{uuid.uuid4().hex[:8]}"
-    compose = ["docker", "compose", "--project-name", project]
-    environment = {"PORT": str(port)}
     edited = ROOT / "server" / "tools" / "_edited_by_a_test.py"
 
     def run_compose(*arguments: str) -> str:
-        done = subprocess.run(
-            ["env", *(f"{name}={value}" for name, value in environment.items()), *compose, *arguments],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        command = ["env", f"PORT={port}", "docker", "compose", "--project-name", project, *arguments]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

@@ -7,49 +7,37 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
 from conftest import ROOT, environment, free_port, run, until
+from tests.processes import descendants, runs
 
 pytestmark = pytest.mark.slow
 
 READY = Path(sys.prefix, ".ready")
 HERE = (f"VENV={sys.prefix}", f"--old-file={READY}")
-"""Options that use this environment.
-
-Without them, make would build the environment again for a newer lock file while tests run in it.
-"""
+"""Options that use this environment, which make would otherwise build again for a newer lock file."""
 
 made_by_make = pytest.mark.skipif(not READY.exists(), reason="make did not create the environment of this Python")
-
-
 make = partial(run, "make")
 
 
 @pytest.mark.servers
 def test_help_is_the_default_and_lists_every_target() -> None:
-    """The default target prints every target and its purpose."""
+    """The default target prints every target and its purpose, with the values of the variables that it would use."""
     done = make()
     assert done.returncode == 0
-    listed = set(re.findall(r"^  make (\S+) +\S", done.stdout, re.MULTILINE))
-    assert listed == {
-        "help", "up", "dev", "check", "test", "test-all", "test-system", "test-world", "test-busy", "test-swarm",
-        "test-attacks",
-        "test-fastmcp",
-        "test-versions",
-        "lint", "format", "image", "deploy", "undeploy", "k8s", "bench", "bench-exchange", "bench-instructions",
-        "bench-jobs", "bench-generators", "conformance", "add", "lock", "locks", "wheel", "sbom", "docs", "docs-serve",
-        "reference",
-    }  # fmt: skip
+    listed = re.findall(r"^  make (\S+) +\S", done.stdout, re.MULTILINE)
+    assert " ".join(sorted(listed)) == (
+        "add bench bench-exchange bench-generators bench-instructions bench-jobs check conformance deploy dev docs "
+        "docs-serve format help image k8s lint lock locks reference sbom test test-all test-attacks test-busy "
+        "test-fastmcp test-swarm test-system test-versions test-world undeploy up wheel"
+    )
     assert make("help").stdout == done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80
-
-
-@pytest.mark.servers
-def test_help_shows_the_values_of_the_variables() -> None:
-    """The description of `make up` has the port and the number of replicas that it would use."""
     lines = " ".join(make("help", "PORT=8222", "REPLICAS=5").stdout.split())
     assert "run the server as 5 replicas on http://localhost:8222 until Ctrl-C" in lines
     assert "8150" not in lines
@@ -61,40 +49,21 @@ def test_up_runs_replicas_until_ctrl_c(tmp_path: Path) -> None:
     """`make up` uses PORT and REPLICAS, prints the URL, and stops all processes after Ctrl-C."""
     port = free_port()
     log = tmp_path / "log"
+    settings = environment(PORT=str(port), REPLICAS="2")
     with log.open("w") as stream:
-        process = subprocess.Popen(
-            ["make", "up", *HERE],
-            cwd=ROOT,
-            env=environment(PORT=str(port), REPLICAS="2"),
-            stdout=stream,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+        output: Any = {"stdout": stream, "stderr": subprocess.STDOUT}
+        process = subprocess.Popen(["make", "up", *HERE], cwd=ROOT, env=settings, start_new_session=True, **output)
     try:
         until(lambda: "Ctrl-C stops the replicas" in log.read_text(), "all replicas are ready")
         assert f"2 replicas on http://localhost:{port}/mcp" in log.read_text()
         assert httpx.get(f"http://localhost:{port}/readyz").status_code == 200
     finally:
+        processes = descendants(process.pid)
         os.killpg(process.pid, signal.SIGINT)
         process.wait(15)
-
-    def gone() -> bool:
-        try:
-            os.killpg(process.pid, 0)
-        except ProcessLookupError:
-            return True
-        return False
-
-    until(gone, "all processes of the group have ended")
+    assert len(processes) >= 3
+    until(lambda: not any(map(runs, processes)), "all processes have ended")
     assert "Traceback" not in log.read_text()
-
-
-@made_by_make
-def test_up_on_a_taken_port(local_url: str) -> None:
-    """`make up` on a used port fails with one clear line."""
-    done = make("up", *HERE, PORT=local_url.rpartition(":")[2])
-    assert done.returncode == 2
-    assert "Address already in use; set MCP_PORT to another port (with make: PORT=8151 make up)." in done.stderr
 
 
 @pytest.mark.servers
@@ -114,13 +83,14 @@ LATER = ["locks/traces.lock", "locks/examples.lock", "locks/dev.lock", "packages
 LOCKS = ["locks/server.lock", *LATER, "locks/build.lock", "packages/anyreplica/upstream/requirements.lock"]
 
 
+PIN = r"[a-z0-9][a-z0-9._-]*(\[[a-z, ]+\])?==\S+( ; .+)? \\|    --hash=sha256:[0-9a-f]{64}( \\)?"
+
+
 @pytest.mark.parametrize("lock", LOCKS)
 def test_locks_hold_versions_and_hashes_only(lock: str) -> None:
     """A lock file has only pinned versions with hashes, and no address of a registry."""
     for line in (ROOT / lock).read_text().splitlines():
-        assert re.fullmatch(
-            r"[a-z0-9][a-z0-9._-]*(\[[a-z, ]+\])?==\S+( ; .+)? \\|    --hash=sha256:[0-9a-f]{64}( \\)?", line
-        ), line
+        assert re.fullmatch(PIN, line), line
 
 
 def test_locks_repeat_no_package_and_have_the_same_versions() -> None:

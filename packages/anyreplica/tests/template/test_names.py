@@ -53,9 +53,8 @@ def test_the_package_has_its_name_everywhere() -> None:
         project = tomllib.load(file)["project"]
     assert project["name"] == PACKAGE.name == anyreplica.__name__ == "anyreplica"
     assert project["scripts"] == {"anyreplica": "anyreplica.cli.main:main"}
-    assert {each.value for each in entry_points(group="console_scripts", name="anyreplica")} == {
-        "anyreplica.cli.main:main"
-    }
+    (command,) = {each.value for each in entry_points(group="console_scripts", name="anyreplica")}
+    assert command == "anyreplica.cli.main:main"
     assert yaml.safe_load((ROOT / "deploy/helm/anyreplica/Chart.yaml").read_text())["name"] == "anyreplica"
     overlay = yaml.safe_load((ROOT / "deploy" / "autoscale.yml").read_text())
     assert all(label.startswith("anyreplica.autoscale") for label in overlay["services"]["mcp"]["deploy"]["labels"])
@@ -65,9 +64,8 @@ def test_the_image_of_the_stack_has_one_name() -> None:
     """Stack, chart and Makefile use the image `mcp-swarm`, and Renovate looks for it in no registry."""
     image = yaml.safe_load((ROOT / "stack.yml").read_text())["services"]["mcp"]["image"]
     assert image == "${IMAGE:-mcp-swarm:latest}"
-    assert (
-        yaml.safe_load((ROOT / "deploy/helm/anyreplica/values.yaml").read_text())["image"]["repository"] == "mcp-swarm"
-    )
+    values = yaml.safe_load((ROOT / "deploy/helm/anyreplica/values.yaml").read_text())
+    assert values["image"]["repository"] == "mcp-swarm"
     rules = json.loads((ROOT / ".github" / "renovate.json").read_text())["packageRules"]
     (own,) = [rule for rule in rules if "own image" in rule["description"]]
     assert own["matchPackageNames"] == ["mcp-swarm"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import PACKAGE, ROOT
+from conftest import PACKAGE, ROOT, run
 from tests.template.test_makefile import HERE, made_by_make, make
 
 pytestmark = pytest.mark.slow
@@ -71,27 +71,15 @@ def released(tmp_path: Path) -> Path:
     for name in ("pyproject.toml", "src/anyreplica/_version.py"):
         file = tmp_path / "packages" / "anyreplica" / name
         file.parent.mkdir(parents=True, exist_ok=True)
-        text = re.sub(
-            r'^(version|__version__) = ".+"$', r'\1 = "1.2.0"', (PACKAGE / name).read_text(), flags=re.MULTILINE
-        )
-        file.write_text(text)
+        text = (PACKAGE / name).read_text()
+        file.write_text(re.sub(r'(?m)^(version|__version__) = ".+"$', r'\1 = "1.2.0"', text))
     (tmp_path / "CHANGELOG.md").write_text(CHANGES)
     return tmp_path
 
 
 def release(project: Path, *tag: str) -> subprocess.CompletedProcess[str]:
     """Run `.ci/release` in a project."""
-    return subprocess.run(
-        [str(project / ".ci" / "release"), *tag], capture_output=True, text=True, check=False, timeout=30
-    )
-
-
-@pytest.mark.servers
-def test_the_notes_are_the_section_of_the_version(released: Path) -> None:
-    """The notes contain only the changes of the released version."""
-    done = release(released, "v1.2.0")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.strip() == "### Fixed\n\n- A request no longer fails."
+    return run(str(project / ".ci" / "release"), *tag)
 
 
 @pytest.mark.servers
@@ -110,8 +98,11 @@ def test_a_wrong_tag_stops_the_release(released: Path, tag: str, told: str) -> N
 
 
 @pytest.mark.servers
-def test_a_version_without_a_day_is_not_released(released: Path) -> None:
-    """CHANGELOG.md must have a heading with the version and the day."""
+def test_the_notes_are_the_section_of_the_version(released: Path) -> None:
+    """The notes contain only the changes of the released version. Its heading must have the version and the day."""
+    done = release(released, "v1.2.0")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.strip() == "### Fixed\n\n- A request no longer fails."
     (released / "CHANGELOG.md").write_text(CHANGES.replace(" - 2026-12-01", ""))
     done = release(released, "v1.2.0")
     assert done.returncode == 1

@@ -47,31 +47,25 @@ def test_a_large_run_in_two_processes(local_url: str, tmp_path: Path) -> None:
     assert "COMPARISON" in again.stdout
 
 
+# No median is below a microsecond, so that threshold breaks at every rate.
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--threshold", "p50<0.001ms"), "✗ p50<0.001ms: p50 is "),
-        (("--expect-replicas", "4"), "✗ FAILED: 3 of 4 expected replicas took part."),
+        ("--threshold p50<0.001ms", "✗ p50<0.001ms: p50 is "),
+        ("--expect-replicas 4", "✗ FAILED: 3 of 4 expected replicas took part."),
+        (
+            "--find-max --rate 2 --duration 500ms --threshold p50<0.001ms",
+            "Not found: a threshold broke at every rate.",
+        ),
     ],
+    ids=["a threshold", "a missing replica", "no rate"],
 )
-def test_a_failed_run_has_exit_code_1(local_url: str, options: tuple[str, str], said: str) -> None:
-    """A broken threshold and a missing replica cause exit code 1, and are printed with the actual value."""
-    done = script("test_swarm_load.py", "--url", f"{local_url}/mcp", *options)
+def test_a_failed_run_has_exit_code_1(local_url: str, options: str, said: str) -> None:
+    """A broken threshold, a missing replica, and no rate that `--find-max` finds, are printed, with exit code 1."""
+    done = script("test_swarm_load.py", "--url", f"{local_url}/mcp", *options.split())
     assert done.returncode == 1
     assert said in done.stdout
-
-
-@pytest.mark.slow
-def test_the_knee_is_searched(local_url: str) -> None:
-    """`--find-max` searches for the highest rate that keeps the threshold, and reports if no rate keeps it.
-
-    No rate can keep this threshold, because no median is below a microsecond.
-    """
-    search = ("--find-max", "--rate", "2", "--duration", "500ms")
-    done = script("test_swarm_load.py", "--url", f"{local_url}/mcp", *search, "--threshold", "p50<0.001ms")
-    assert "Not found: a threshold broke at every rate." in done.stdout
-    assert done.returncode == 1
 
 
 @pytest.mark.slow
@@ -101,16 +95,8 @@ def test_ctrl_c_prints_the_report_of_what_ran(local_url: str) -> None:
 @pytest.mark.slow
 def test_a_load_does_not_outlive_its_script(local_url: str) -> None:
     """When the load test is killed, its sending processes end, too."""
-    command = [
-        sys.executable,
-        "test_swarm_load.py",
-        "--url",
-        f"{local_url}/mcp",
-        "--duration",
-        "10m",
-        "--processes",
-        "2",
-    ]
+    load = ("test_swarm_load.py", "--url", f"{local_url}/mcp", "--duration", "10m", "--processes", "2")
+    command = [sys.executable, *load]
     with subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL, start_new_session=True) as process:
         until(lambda: len(_sending(process.pid)) == 2, "two sending processes run")
         sending = _sending(process.pid)
@@ -126,27 +112,18 @@ def _sending(pid: int) -> list[int]:
 @pytest.mark.servers
 @pytest.mark.parametrize("name", ["test_swarm_load.py", "test_mcp_client.py"])
 def test_no_server_is_one_sentence(name: str) -> None:
-    """A missing server causes exit code 2 and one sentence with a hint."""
+    """A missing server causes exit code 2 and one sentence with a hint. The help explains the exit codes."""
     done = script(name, "--url", f"http://127.0.0.1:{free_port()}/mcp")
     assert done.returncode == 2
     assert "make up" in done.stderr
     assert "Traceback" not in done.stderr
-
-
-@pytest.mark.servers
-@pytest.mark.parametrize("name", ["test_swarm_load.py", "test_mcp_client.py"])
-def test_help(name: str) -> None:
-    """The help explains the exit codes."""
-    done = script(name, "--help")
-    assert done.returncode == 0
-    assert "exit codes:" in done.stdout
+    told = script(name, "--help")
+    assert told.returncode == 0
+    assert "exit codes:" in told.stdout
 
 
 def test_the_client_script_fails_on_a_server_without_the_tools(start_server: StartServer) -> None:
-    """The client script fails with exit code 1 and names the missing tools.
-
-    Steps that need no tools still pass.
-    """
+    """The client script names the missing tools, passes the other steps, and fails with exit code 1."""
     server = start_server(AUTO_DISCOVER="false")
     done = script("test_mcp_client.py", "--url", f"{server.url}/mcp")
     assert done.returncode == 1

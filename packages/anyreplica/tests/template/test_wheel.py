@@ -8,12 +8,13 @@ import tarfile
 import venv
 import zipfile
 from pathlib import Path
+from typing import Any
 
-import httpx
 import pytest
 
-from conftest import ROOT, free_port, until
-from tests.calls import call, get
+from anyreplica.process.probe import alive
+from conftest import ROOT, free_port, run, until
+from tests.calls import call
 from tests.template.test_makefile import HERE, made_by_make, make
 
 pytestmark = [pytest.mark.system, made_by_make]
@@ -31,9 +32,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     venv.create(folder / "venv", with_pip=True)
     python = folder / "venv" / "bin" / "python"
     pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    subprocess.run(
-        [*pip, "--no-deps", "--require-hashes", "-r", str(ROOT / "locks" / "server.lock")], check=True, timeout=400
-    )
+    lock = str(ROOT / "locks" / "server.lock")
+    subprocess.run([*pip, "--no-deps", "--require-hashes", "-r", lock], check=True, timeout=400)
     subprocess.run([*pip, "--no-deps", str(wheel)], check=True, timeout=60)
     subprocess.run([str(python), "-m", "pip", "check"], check=True, timeout=60)
     return folder / "venv" / "bin"
@@ -45,10 +45,9 @@ def test_the_command(installed: Path, tmp_path: Path) -> None:
     environment.pop("PYTHONPATH", None)
 
     def ask(*arguments: str) -> subprocess.CompletedProcess[str]:
+        options: Any = {"cwd": tmp_path, "env": environment, "timeout": 60}
         command = [str(installed / "anyreplica"), *arguments]
-        return subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=60
-        )
+        return subprocess.run(command, capture_output=True, text=True, check=False, **options)
 
     assert ask("--version").stdout == "0.2.0\n"
     overview = ask("--help")
@@ -59,11 +58,9 @@ def test_the_command(installed: Path, tmp_path: Path) -> None:
         assert told.returncode == 0, told.stderr
         assert told.stdout.startswith(f"usage: anyreplica {command}")
     assert ask("walk").returncode == 2
-    (tmp_path / "shop.py").write_text(
-        "import anyreplica\nfrom fastmcp import FastMCP\nfrom fastmcp.tools import tool\n\n\n@tool\n"
-        "def add(a: int, b: int) -> int:\n    return a + b\n\n\n@anyreplica.app_factory\ndef create_app():\n"
-        "    return anyreplica.create_app(FastMCP('shop'))\n"
-    )
+    tool = "from fastmcp.tools import tool\n\n\n@tool\ndef add(a: int, b: int) -> int:\n    return a + b\n"
+    app = "@anyreplica.app_factory\ndef create_app():\n    return anyreplica.create_app(FastMCP('shop'))\n"
+    (tmp_path / "shop.py").write_text(f"import anyreplica\nfrom fastmcp import FastMCP\n{tool}\n\n{app}")
     environment["MCP_COMPONENTS"] = "shop"
     checked = ask("check", "shop:create_app")
     assert checked.returncode == 0, checked.stderr
@@ -94,19 +91,11 @@ def test_the_wheel_without_extras(installed: Path, tmp_path: Path) -> None:
     (tmp_path / "plain.py").write_text(_PLAIN)
     assert "settings and components are valid" in _output(python, "-m", "anyreplica", "check", "plain.py")
     port = free_port()
-    url = f"http://127.0.0.1:{port}"
-
-    def is_ready() -> bool:
-        try:
-            return get(f"{url}/readyz").status_code == 200
-        except httpx.TransportError:
-            return False
-
     environment = {**os.environ, "PYTHONPATH": "", "MCP_PORT": str(port), "DRAIN_SECONDS": "0"}
     process = subprocess.Popen([str(python), "-m", "anyreplica", "run", "plain.py"], cwd=tmp_path, env=environment)
     try:
-        until(is_ready, "the server is ready")
-        answer = call(url, "add", {"a": 2, "b": 3})
+        until(lambda: alive(port, path="/readyz"), "the server is ready")
+        answer = call(f"http://127.0.0.1:{port}", "add", {"a": 2, "b": 3})
     finally:
         process.terminate()
         process.wait(60)
@@ -117,8 +106,8 @@ def test_an_installer_refuses_a_conflict(installed: Path, tmp_path: Path) -> Non
     """In one command with a version of FastMCP that anyreplica does not serve, the installer names both."""
     (wheel,) = installed.parent.parent.glob("*.whl")
     uv = str(Path(sys.executable).with_name("uv"))
-    command = [uv, "pip", "install", "--dry-run", "--python", str(installed / "python"), "fastmcp==3.4.11", str(wheel)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+    to = ("--dry-run", "--python", str(installed / "python"))
+    done = run(uv, "pip", "install", *to, "fastmcp==3.4.11", str(wheel))
     assert done.returncode != 0
     assert "anyreplica" in done.stderr
     assert "fastmcp" in done.stderr
@@ -132,31 +121,20 @@ def _versions(folder: Path) -> Path:
 
 
 def _output(python: Path, *arguments: str) -> str:
-    environment = {**os.environ, "PYTHONPATH": ""}
-    done = subprocess.run(
-        [str(python), *arguments], cwd=python.parents[2], env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def test_types_are_there(installed: Path) -> None:
-    """The package contains its types for type checkers (PEP 561)."""
-    look = "import anyreplica, pathlib; assert pathlib.Path(anyreplica.__file__).with_name('py.typed').is_file()"
-    subprocess.run([str(installed / "python"), "-I", "-c", look], check=True, timeout=60)
+    options: Any = {"cwd": python.parents[2], "env": {**os.environ, "PYTHONPATH": ""}}
+    done = subprocess.run([str(python), *arguments], stdout=subprocess.PIPE, text=True, check=True, **options)
+    return str(done.stdout)
 
 
 def test_both_distributions_have_the_license(installed: Path) -> None:
-    """The wheel and the source distribution have the license, and their metadata names it.
-
-    The source distribution has nothing that only maintainers use.
-    """
+    """Wheel and source distribution have and name the license, and contain nothing only for maintainers."""
     folder = installed.parent.parent
     (wheel,) = folder.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         metadata = archive.read("anyreplica-0.2.0.dist-info/METADATA").decode()
     assert "anyreplica-0.2.0.dist-info/licenses/LICENSE" in names
+    assert "anyreplica/py.typed" in names  # the types are for type checkers, too (PEP 561)
     assert "License-Expression: MIT\nLicense-File: LICENSE\n" in metadata
     (source,) = folder.glob("*.tar.gz")
     with tarfile.open(source) as archive:

@@ -1,8 +1,8 @@
 """Tests of the GitHub workflows: their form and their commands."""
 
 import json
+import os
 import re
-import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -10,32 +10,24 @@ from typing import Any
 import pytest
 import yaml
 
-from conftest import PACKAGE, ROOT, environment
+from conftest import PACKAGE, ROOT, run
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 TESTS = "packages/anyreplica/tests/template"
 RUN_BY = {
-    ".ci/api-server": f"{TESTS}/test_ci.py",
-    ".ci/install": f"{TESTS}/test_ci.py",
-    ".ci/kubernetes": "packages/anyreplica/tests/helm/test_cluster_script.py",
-    ".ci/locks": ".ci/run",
-    ".ci/release": f"{TESTS}/test_release.py",
-    ".ci/swarm": f"{TESTS}/test_ci.py",
-    "actionlint": f"{TESTS}/test_workflows.py",
-    "make check": f"{TESTS}/test_template.py",
-    "make image": ".ci/run",
-    "make lint": ".ci/run",
-    "make packages/anyreplica/tests/conformance/node_modules/.ready": ".ci/run",
-    "make sbom": f"{TESTS}/test_release.py",
-    "make test": f"{TESTS}/test_template.py",
-    "make test-all": ".ci/run",
-    "make test-system": ".ci/run",
-    "make test-swarm": ".ci/run",
-    "make test-versions": ".ci/run",
-    "make wheel": f"{TESTS}/test_wheel.py",
-    "packages/anyreplica/tests/swarm/images.sh": ".ci/run",
+    ".ci/run": {
+        *(".ci/locks", "packages/anyreplica/tests/swarm/images.sh"),
+        *(f"make {target}" for target in ("image", "lint", "test-all", "test-system", "test-swarm", "test-versions")),
+        "make packages/anyreplica/tests/conformance/node_modules/.ready",
+    },
+    "packages/anyreplica/tests/helm/test_cluster_script.py": {".ci/kubernetes"},
+    f"{TESTS}/test_ci.py": {".ci/api-server", ".ci/install", ".ci/swarm"},
+    f"{TESTS}/test_release.py": {".ci/release", "make sbom"},
+    f"{TESTS}/test_template.py": {"make check", "make test"},
+    f"{TESTS}/test_wheel.py": {"make wheel"},
+    f"{TESTS}/test_workflows.py": {"actionlint"},
 }
-"""Each command of a workflow, and the file that runs the same command here."""
+"""Each file that runs commands of a workflow, and these commands."""
 
 
 def load(file: Path) -> dict[Any, Any]:
@@ -67,19 +59,15 @@ def commands(script: str) -> set[str]:
 def test_each_command_is_run_here() -> None:
     """Each command of a workflow exists, and `.ci/run` or a test runs the same command."""
     found = {command for step in steps() for command in commands(step.get("run", ""))}
-    assert found == RUN_BY.keys()
-    for command, file in RUN_BY.items():
+    assert found == set().union(*RUN_BY.values())
+    for file, command in ((file, each) for file, commands in RUN_BY.items() for each in commands):
         program, _, target = command.partition(" ")
-        assert program in ("make", "actionlint") or (ROOT / program).stat().st_mode & 0o100, (
-            f"{program} is not an executable file"
-        )
-        name = target or Path(program).name
-        assert re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", (ROOT / file).read_text()), (
-            f"{file} does not run {command}"
-        )
+        assert program in ("make", "actionlint") or os.access(ROOT / program, os.X_OK), program
+        name = re.escape(target or Path(program).name)
+        runs = re.search(rf"(?<![\w-]){name}(?![\w-])", (ROOT / file).read_text())
+        assert runs, f"{file} does not run {command}"
         if target:
-            make = ["make", "--dry-run", "--old-file=.venv/.ready", target]
-            done = subprocess.run(make, cwd=ROOT, env=environment(), capture_output=True, text=True, check=False)
+            done = run("make", "--dry-run", "--old-file=.venv/.ready", target)
             assert done.returncode == 0, done.stderr
 
 
@@ -94,10 +82,7 @@ def test_a_pull_request_is_tested_on_each_supported_python() -> None:
 
 
 def test_actions_are_pinned_to_a_commit() -> None:
-    """Each action has a commit, and a comment with its full version. A tag can move to other code; a commit cannot.
-
-    The same version of an action always has the same commit, and Renovate keeps both.
-    """
+    """Each action has a commit, the same for each use of a full version, and Renovate keeps both."""
     lines = [line.strip().removeprefix("- ") for file in WORKFLOWS for line in file.read_text().splitlines()]
     used = [line for line in lines if line.startswith("uses:") and not line.startswith("uses: ./")]
     assert len(used) == sum("uses" in step for step in steps())
@@ -112,11 +97,13 @@ def test_actions_are_pinned_to_a_commit() -> None:
 
 
 def test_permissions_are_minimal() -> None:
-    """A workflow can read the repository. Only jobs of a release may do more, and no checkout keeps the token."""
+    """A workflow can read only, except for jobs of a release; no checkout keeps the token. A job ends in two hours."""
     for file in WORKFLOWS:
         workflow = load(file)
         assert workflow["permissions"] == {"contents": "read"}, file.name
         assert workflow["concurrency"]["group"], file.name
+    for name, job in jobs().items():
+        assert "uses" in job or job["timeout-minutes"] <= 120, name
     more = {name for name, job in jobs().items() if "write" in job.get("permissions", {}).values()}
     assert more == {"release.build", "release.image", "release.notes", "release.publish"}
     checkouts = [step for step in steps() if step.get("uses", "").startswith("actions/checkout@")]
@@ -124,17 +111,11 @@ def test_permissions_are_minimal() -> None:
     assert all(step["with"]["persist-credentials"] is False for step in checkouts)
 
 
-def test_each_job_has_a_time_limit() -> None:
-    """A job that hangs ends after two hours at most."""
-    for name, job in jobs().items():
-        assert "uses" in job or job["timeout-minutes"] <= 120, name
-
-
 @pytest.mark.servers
 @pytest.mark.needs("actionlint")
 def test_actionlint_finds_nothing() -> None:
     """actionlint finds no fault in the syntax, the expressions and (with shellcheck) the scripts of the workflows."""
-    done = subprocess.run(["actionlint"], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    done = run("actionlint")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -158,8 +139,8 @@ def test_renovate_updates_each_lock_and_respects_each_upper_bound() -> None:
     """Renovate updates each lock file and proposes no version that pyproject.toml excludes."""
     renovate = json.loads((ROOT / ".github" / "renovate.json").read_text())
     (pattern,) = renovate["pip_requirements"]["managerFilePatterns"]
-    listed = subprocess.run(["git", "ls-files", "*.lock"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    locks = [name for name in listed.splitlines() if not name.startswith("packages/anyreplica/benchmarks/")]
+    listed = run("git", "ls-files", "*.lock").stdout.splitlines()
+    locks = [name for name in listed if not name.startswith("packages/anyreplica/benchmarks/")]
     assert len(locks) >= 6
     assert all(re.search(pattern.strip("/"), name) for name in locks)
 

@@ -21,16 +21,7 @@ class Caller:
 def call(
     url: str, family: Family, method: str, params: dict[str, Any] | None = None, *, header: str = "", **meta: Any
 ) -> httpx.Response:
-    """Send a request to a replica.
-
-    Args:
-        url: URL of the replica.
-        family: protocol family of the request.
-        method: JSON-RPC method.
-        params: params of the message.
-        header: value of the header `traceparent`; empty: no header.
-        meta: values for the message's `_meta`.
-    """
+    """Send a request with `traceparent` in its header (unless empty), and `meta` as members of its `_meta`."""
     asked = asking(family, method, params, **meta)
     if header:
         asked["headers"] = {**asked["headers"], "traceparent": header}

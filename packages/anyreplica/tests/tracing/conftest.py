@@ -9,24 +9,16 @@ from tests.tracing.collector import Collector
 
 
 @pytest.fixture(scope="session")
-def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
+def collector() -> Iterator[Collector]:
     """A running collector."""
-    made = Collector(tmp_path_factory.mktemp("collector"))
-    made.start()
-    yield made
-    made.stop()
+    with Collector() as made:
+        yield made.start()
 
 
 @pytest.fixture(scope="session")
 def traced(tmp_path_factory: pytest.TempPathFactory, collector: Collector) -> Iterator[Server]:
     """A replica with a JSON log that sends traces."""
-    with Server(
-        tmp_path_factory.mktemp("traced") / "log",
-        MCP_COMPONENTS="server,tests.packs.telling",
-        MCP_NAME="sparrow",
-        REPLICA_NAME="sparrow-1",
-        LOG_FORMAT="json",
-        OTEL_EXPORTER_OTLP_HEADERS="Authorization=Bearer%20hush",
-        **collector.settings,
-    ) as server:
+    settings = {"MCP_COMPONENTS": "server,tests.packs.telling", "MCP_NAME": "sparrow", "REPLICA_NAME": "sparrow-1"}
+    settings |= {"LOG_FORMAT": "json", "OTEL_EXPORTER_OTLP_HEADERS": "Authorization=Bearer%20hush"}
+    with Server(tmp_path_factory.mktemp("traced") / "log", **settings, **collector.settings) as server:
         yield server

@@ -36,9 +36,7 @@ def test_the_other_host_gets_the_span(traced: Server, collector: Collector, mirr
 
 
 @pytest.mark.parametrize("fault", ["404", "ConnectError"])
-def test_a_failed_request_to_another_host_is_marked(
-    traced: Server, collector: Collector, mirror: str, fault: str
-) -> None:
+def test_a_failed_request_is_marked(traced: Server, collector: Collector, mirror: str, fault: str) -> None:
     """A failed request to another host is marked in its span and in the call's span."""
     caller = Caller()
     url = f"{mirror}/missing" if fault == "404" else f"http://127.0.0.1:{free_port()}/"

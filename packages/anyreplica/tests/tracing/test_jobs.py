@@ -1,6 +1,6 @@
 """Spans of jobs: one for each attempt, in the worker's process, linked to the submission."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -32,9 +32,8 @@ def replica(queued: Queue) -> Server:
 
 def attempts(collector: Collector, identity: str, count: int) -> list[Span]:
     """Return the spans of a job's attempts, the first one first."""
-    found = collector.find(
-        lambda span: span["attributes"].get("job.id") == identity, f"{count} attempts of job {identity}", count
-    )
+    attempt: Callable[[Span], bool] = lambda span: span["attributes"].get("job.id") == identity  # noqa: E731
+    found = collector.find(attempt, f"{count} attempts of job {identity}", count)
     return sorted(found, key=lambda span: int(span["attributes"]["job.attempt"]))
 
 
@@ -52,10 +51,7 @@ def test_an_attempt_is_linked_to_its_submission(replica: Server, collector: Coll
 
 
 def test_each_attempt_has_a_span(queued: Queue, replica: Server, collector: Collector, tmp_path: Path) -> None:
-    """Each attempt has a span, failed ones are marked, and all link to the submission.
-
-    The worker's log has the id of the trace.
-    """
+    """Each attempt has a span, marked if it failed, that links to the submission; the log has the trace's id."""
     jobs = Jobs(replica.url)
     queued.callers.append(jobs)
     caller = Caller()

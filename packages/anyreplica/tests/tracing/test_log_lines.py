@@ -1,6 +1,7 @@
 """The id of the trace in log lines."""
 
 import logging
+from contextvars import copy_context
 
 import pytest
 
@@ -17,21 +18,19 @@ from anyreplica.process.log_buffer import LogBuffer
 )
 def test_a_line_of_text(request_id: str, trace_id: str, mark: str) -> None:
     """A text line has the trace id behind the request id, or alone if the line belongs to no request."""
-    tokens = logs.request_id.set(request_id), logs.trace_id.set(trace_id)
-    try:
-        line = logs.TextFormatter().format(logging.makeLogRecord({"name": "n", "levelname": "INFO", "msg": "words"}))
-    finally:
-        logs.request_id.reset(tokens[0])
-        logs.trace_id.reset(tokens[1])
-    assert line.endswith(f" - n - INFO - {mark}words")
+
+    def line() -> str:
+        logs.request_id.set(request_id)
+        logs.trace_id.set(trace_id)
+        return logs.TextFormatter().format(logging.makeLogRecord({"name": "n", "levelname": "INFO", "msg": "words"}))
+
+    assert copy_context().run(line).endswith(f" - n - INFO - {mark}words")
 
 
 def test_a_line_of_the_access_log(capsys: pytest.CaptureFixture[str]) -> None:
     """A line of the access log has the trace id in the same place."""
-    token = logs.trace_id.set("0af7")
-    try:
-        write = access_lines(Settings(), "r", LogBuffer())
-        write("a1", {"method": "GET", "path": "/version", RECORD: RequestRecord({})}, 200, 0.001)
-    finally:
-        logs.trace_id.reset(token)
+    context = copy_context()
+    context.run(logs.trace_id.set, "0af7")
+    write = access_lines(Settings(), "r", LogBuffer())
+    context.run(write, "a1", {"method": "GET", "path": "/version", RECORD: RequestRecord({})}, 200, 0.001)
     assert " - anyreplica.access - INFO - [a1 trace=0af7] ✓ 200 GET /version (1.0ms)" in capsys.readouterr().err

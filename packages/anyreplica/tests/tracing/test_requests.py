@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from conftest import Server, until
-from tests.calls import FULL, HEADERS, get, legacy, post
+from tests.calls import FULL, HEADERS, get, post
 from tests.replicas import Family
 from tests.tracing.calls import Caller, call, echo
 from tests.tracing.collector import Collector, Span
@@ -26,12 +26,10 @@ def about(span: Span) -> dict[str, Any]:
 @pytest.mark.parametrize("where", ["header", "_meta", "both"])
 @pytest.mark.parametrize("path", ["fast", "fastmcp"])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_call_beneath_its_request_beneath_its_caller(
-    traced: Server, collector: Collector, family: Family, path: str, where: str
-) -> None:
-    """The call's span is beneath the request's span, which is beneath the caller's span.
+def test_a_call_beneath_its_caller(traced: Server, collector: Collector, family: Family, path: str, where: str) -> None:
+    """A call is beneath its request, beneath its caller's span, which the header names before `_meta`.
 
-    The caller's span is in the header or in `_meta`; the header takes precedence.
+    Its spans name the server and the replica.
     """
     caller, other = Caller(), Caller()
     meta: dict[str, Any] = {} if path == "fast" else dict(FULL)
@@ -49,6 +47,10 @@ def test_a_call_beneath_its_request_beneath_its_caller(
     assert edge["attributes"]["http.response.header.x-request-id"] == [reply.headers["X-Request-ID"]]
     assert edge["nanoseconds"] >= beneath["nanoseconds"] > 0
     assert beneath["attributes"]["gen_ai.tool.name"] == "echo"
+    for span in (edge, beneath):
+        assert (span["of"]["service.name"], span["of"]["service.instance.id"]) == ("sparrow", "sparrow-1")
+        assert span["of"]["authorization"] == "Bearer hush"  # the collector's password is sent, but not shown
+        assert "hush" not in str(span["attributes"])
 
 
 @pytest.mark.parametrize(
@@ -62,9 +64,7 @@ def test_a_call_beneath_its_request_beneath_its_caller(
         ("ping", {}),
     ],
 )
-def test_both_paths_make_the_same_span(
-    traced: Server, collector: Collector, method: str, params: dict[str, Any]
-) -> None:
+def test_both_paths_make_one_span(traced: Server, collector: Collector, method: str, params: dict[str, Any]) -> None:
     """Both paths make one span per call, with the same name and attributes."""
     found = []
     for meta in ({}, FULL):
@@ -75,26 +75,19 @@ def test_both_paths_make_the_same_span(
     assert found[0] == found[1]
 
 
-def test_a_tools_error_is_marked(traced: Server, collector: Collector) -> None:
-    """A tool's error marks the call's span.
-
-    The request's span only has the error's type, because the request itself succeeded.
-    """
-    for name in ("echo", "break_down"):
-        caller = Caller()
-        arguments = {"message": "x", "repeat": 11} if name == "echo" else {}
-        call(traced.url, "stateless", "tools/call", {"name": name, "arguments": arguments}, header=caller.traceparent)
-        edge, beneath = collector.trace(caller.trace)
-        assert (beneath["status"], beneath["attributes"]["error.type"]) == ("ERROR", "tool_error")
-        assert [event["name"] for event in beneath["events"]] == ["exception"]
-        assert (edge["status"], edge["attributes"]["error.type"]) == ("UNSET", "tool_error")
+@pytest.mark.parametrize("params", [echo(repeat=11), {"name": "break_down", "arguments": {}}], ids=["echo", "crash"])
+def test_a_tools_error_is_marked(traced: Server, collector: Collector, params: dict[str, Any]) -> None:
+    """A tool's error marks the call's span; the request's span, which succeeded, only has the error's type."""
+    caller = Caller()
+    call(traced.url, "stateless", "tools/call", params, header=caller.traceparent)
+    edge, beneath = collector.trace(caller.trace)
+    assert (beneath["status"], beneath["attributes"]["error.type"]) == ("ERROR", "tool_error")
+    assert [event["name"] for event in beneath["events"]] == ["exception"]
+    assert (edge["status"], edge["attributes"]["error.type"]) == ("UNSET", "tool_error")
 
 
 def test_a_refused_request_has_a_span(traced: Server, collector: Collector) -> None:
-    """A refused request has a span, even if neither call path handles it.
-
-    The cases are invalid JSON, an unknown URL, an unknown HTTP method and an unknown JSON-RPC method.
-    """
+    """Invalid JSON, an unknown URL, HTTP method or JSON-RPC method: each refused request has a span."""
     caller = Caller()
     headers = {**HEADERS, "traceparent": caller.traceparent}
     assert post(traced.url, content=b"{", headers=headers).status_code == 400
@@ -114,15 +107,6 @@ def test_a_refused_request_has_a_span(traced: Server, collector: Collector) -> N
     ]
 
 
-def test_a_route_names_its_request(traced: Server, collector: Collector) -> None:
-    """A span's name has the route, not the path, because there is no limit to the number of paths."""
-    caller = Caller()
-    reply = get(f"{traced.url}/version", headers={"traceparent": caller.traceparent})
-    assert reply.status_code == 200
-    (span,) = collector.trace(caller.trace)
-    assert (span["name"], span["attributes"]["http.route"]) == ("GET /version", "/version")
-
-
 def test_without_a_caller_each_request_is_a_trace(traced: Server, collector: Collector) -> None:
     """Without a valid parent span, each request begins its own trace."""
     for header in ("", "00-0-0-00", "x" * 5000):
@@ -137,22 +121,8 @@ def test_without_a_caller_each_request_is_a_trace(traced: Server, collector: Col
         assert len(collector.trace(edge["trace"])) == 2
 
 
-def test_a_span_names_server_and_replica(traced: Server, collector: Collector) -> None:
-    """A span names the server and the replica, and the collector's password is sent but not shown."""
-    caller = Caller()
-    legacy(traced.url, "ping", traceparent=caller.traceparent)
-    for span in collector.trace(caller.trace):
-        assert span["of"]["service.name"] == "sparrow"
-        assert span["of"]["service.instance.id"] == "sparrow-1"
-        assert span["of"]["authorization"] == "Bearer hush"
-        assert "hush" not in str(span["attributes"])
-
-
 def test_spans_have_no_values_of_wrong_arguments(traced: Server, collector: Collector) -> None:
-    """Spans contain the names of wrong arguments, as the log does, but not their values.
-
-    FastMCP's own error quotes the values.
-    """
+    """Spans name wrong arguments, as the log does, without their values, which FastMCP's error quotes."""
     for meta in ({}, FULL):
         caller = Caller()
         params = {"name": "add", "arguments": {"a": "a-secret-value", "b": 1}}
@@ -187,11 +157,11 @@ def test_the_traces_id_is_in_the_log(traced: Server) -> None:
 
 
 def test_probes_have_no_span(traced: Server, collector: Collector) -> None:
-    """Probes have no span, and neither have a replica's own checks at its start."""
+    """Probes and a replica's own checks have no span. A span has the name of its route, as paths have no limit."""
     caller = Caller()
     for path in ("/healthz", "/readyz", "/version"):
-        get(f"{traced.url}{path}", headers={"traceparent": caller.traceparent})
+        assert get(f"{traced.url}{path}", headers={"traceparent": caller.traceparent}).status_code == 200
     (span,) = collector.trace(caller.trace)
+    assert (span["name"], span["attributes"]["http.route"]) == ("GET /version", "/version")
     assert span["attributes"]["url.path"] == "/version"
-    outermost = [span for span in collector.spans if not span["parent"]]
-    assert [span["name"] for span in outermost if span["scope"] == "fastmcp"] == []
+    assert not [each for each in collector.spans if not each["parent"] and each["scope"] == "fastmcp"]
