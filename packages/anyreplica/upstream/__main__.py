@@ -113,7 +113,9 @@ class _Run:
                 names.write_text("\n".join(only))
                 where = sorted({test.partition("::")[0] for test in only})
             command = [
-                *(sys.executable, "-m", "pytest", "-p", "upstream.plugin", "-p", "no:cacheprovider", "-q"),
+                # Without this option, a configuration in the folder of temporary files would count.
+                *(sys.executable, "-m", "pytest", "-c", "pyproject.toml"),
+                *("-p", "upstream.plugin", "-p", "no:cacheprovider", "-q"),
                 *("--served-by", served_by, "--results", str(results), "-n", str(self._options.workers)),
                 *(
                     "--continue-on-collection-errors",
