@@ -174,4 +174,16 @@ async def test_without_redis_own_listeners_hear(redis_server: RedisServer, caplo
         await one.publish(event(4))
         await eventually(lambda: heard[-1] == heard_too[-1] == event(4), "both listeners have received the last event")
     assert "go to the listeners of this replica only" in caplog.text
-    assert "gets no change events of other replicas" in caplog.text
+    lost = "Redis can't be reached: this replica gets no change events of other replicas"
+    assert caplog.text.count(lost) == 3, "one line for each of the three replicas, although they try again and again"
+
+
+@pytest.mark.needs("redis")
+async def test_own_listeners_hear_before_the_channel_is_connected_again(redis_server: RedisServer) -> None:
+    """A replica that can publish, but does not receive yet, notifies the listeners of all replicas, also its own."""
+    async with asyncio.timeout(60), bus(redis_server) as other, Redis.from_url(redis_server.url) as redis:
+        one = RedisBus(redis, "test:events")
+        heard, heard_too = heard_by(one), heard_by(other)
+        await one.publish(event(1))
+        assert heard == [event(1)]
+        await eventually(lambda: heard_too == [event(1)], "the other replica has received the event")

@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from anyreplica.process.tasks import background_task
-from anyreplica.shared.lost_redis import patiently, reason
+from anyreplica.shared.lost_redis import patiently
+from anyreplica.shared.outage import Outage
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -28,12 +29,16 @@ class Channel:
         redis: the Redis that replicas share.
         name: the name of the channel. All replicas of one server use the same name, and no other server uses it.
         loss: a text for the log that says what this replica lacks while Redis can't be reached.
+
+    Attributes:
+        is_connected: whether this replica receives the messages now.
     """
 
     def __init__(self, redis: "Redis", name: str, loss: str) -> None:
         self.redis = redis
         self.name = name
-        self._loss = loss
+        self.is_connected = False
+        self._outage = Outage(logger, loss)
 
     @contextlib.asynccontextmanager
     async def listening(
@@ -65,10 +70,14 @@ class Channel:
                     async for message in subscription.listen():
                         if message["type"] == "subscribe":
                             pause = _FIRST_RETRY
+                            self.is_connected = True
+                            self._outage.end()
                             on_connect()
                         elif message["type"] == "message":
                             await on_message(message["data"])
             except (RedisError, OSError) as error:
-                logger.warning("Redis can't be reached: %s: %s", self._loss, reason(error))
+                self._outage.begin(error)
+            finally:
+                self.is_connected = False
             await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311  # spreads the retries of the replicas
             pause = min(2 * pause, _LAST_RETRY)

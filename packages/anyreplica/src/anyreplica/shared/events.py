@@ -51,10 +51,15 @@ class RedisBus(InMemorySubscriptionBus):
         return cls(redis, f"{server}:events")
 
     async def publish(self, event: ServerEvent) -> None:
-        """Deliver an event to the listeners on all replicas; without Redis, only to those of this replica."""
+        """Deliver an event to the listeners on all replicas; without Redis, only to those of this replica.
+
+        If this replica is not yet connected to the channel again, its own listeners get the event directly.
+        """
         with self._outage.best_effort():
+            receives = self._channel.is_connected
             await self._channel.redis.publish(self._channel.name, encode(event))
-            return
+            if receives:
+                return
         await super().publish(event)
 
     @contextlib.asynccontextmanager

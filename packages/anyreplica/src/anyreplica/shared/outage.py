@@ -40,10 +40,10 @@ class Outage:
             with translate_redis_errors():
                 yield
         except OSError as error:
-            self._begin(error)
+            self.begin(error)
             raise refusal(reason(error)) from None
         if was_on:  # a block that began before the outage does not show that the outage is over
-            self._end()
+            self.end()
 
     def best_effort(self) -> "AbstractContextManager[None, bool]":
         """If Redis cannot be reached inside the `with` block, go on after the block."""
@@ -56,17 +56,19 @@ class Outage:
             with translate_redis_errors():
                 yield
         except OSError as error:
-            self._begin(error)
+            self.begin(error)
         else:
             if was_on:
-                self._end()
+                self.end()
 
-    def _begin(self, error: OSError) -> None:
+    def begin(self, error: Exception) -> None:
+        """Note that Redis could not be reached."""
         if not self.is_on:
             self._logger.warning("Redis can't be reached: %s: %s", self._consequence, reason(error))
         self.is_on = True
 
-    def _end(self) -> None:
+    def end(self) -> None:
+        """Note that Redis could be reached."""
         if self.is_on:
             self._logger.warning("Redis can be reached again. Until now: %s", self._consequence)
         self.is_on = False
