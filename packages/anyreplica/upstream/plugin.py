@@ -29,7 +29,6 @@ def pytest_configure(config: pytest.Config) -> None:
     sessions = config.getoption("--sessions")
     if config.getoption("--results") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(_Results(Path(config.getoption("--results"))))
-    logging.getLogger("uvicorn.error").disabled = True  # tests count the records of the log
     ours = config.getoption("--served-by") == "anyreplica"
     if ours:
         # A replica hides the DEBUG lines of this logger, see process/logs.py. For the other loggers, `serving` keeps
@@ -48,8 +47,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_runtest_setup() -> None:
-    """Note that this test has used no server yet."""
+    """Note that this test has used no server yet, and keep the lines of its HTTP server out of the log."""
     serving.used[0] = False
+    # Tests count the records of the log. A test that configures uvicorn's own log enables this logger again.
+    logging.getLogger("uvicorn.error").disabled = True
 
 
 @pytest.hookimpl(trylast=True)
