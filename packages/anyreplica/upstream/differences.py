@@ -27,10 +27,10 @@ again. The tests run with four settings that change a default:
 - `FIRST_EVENT_SECONDS=0.1`. FastMCP sends the head of a reply at once. anyreplica sends it with the result, or after
   2 s, so that a proxy can repeat a call whose replica is lost. A client that waits less than 2 s for the head of a slow
   call loses the connection of that call.
-- `FORWARD_HEADERS`. FastMCP forwards all headers of a caller to the API or server behind it, and anyreplica forwards
-  only those that the operator names.
-- `READINESS_PATH`, which moves a probe. A server of a test has a custom route at `/readyz`, where a replica has its
-  probe. With a custom route at the path of a probe, a replica does not start.
+- `FORWARD_HEADERS`. FastMCP forwards all headers of a caller to proxied servers and APIs. anyreplica forwards only
+  those that the operator names.
+- `READINESS_PATH`, which moves a probe. The server of one test has a custom route at `/readyz`, the path of this probe.
+  A replica does not start if a custom route has the path of a probe.
 
 CI also runs those tests of the MCP Python SDK that use a server over HTTP, with the SDK's HTTP app and with anyreplica.
 The page marks them with *SDK*. There, each test chooses by `stateless_http` whether clients have sessions.

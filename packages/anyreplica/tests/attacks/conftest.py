@@ -61,7 +61,7 @@ class Attacked:
         return len(re.findall(rf"\n *\d+: 0100007F:{self.server.port:04X} \S+ 01 {queues}", table))
 
     def connect(self, room: int = 0) -> socket.socket:
-        """Return a new connection to the replica, with a receive buffer of `room` bytes (0: the usual one)."""
+        """Return a new connection to the replica, with a receive buffer of `room` bytes (0: the system's default)."""
         connection = socket.socket()
         if room:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)

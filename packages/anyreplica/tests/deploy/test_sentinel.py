@@ -246,7 +246,7 @@ while True:
 
 @pytest.mark.servers
 def test_a_cut_off_replica_accepts_no_job(trio: Trio) -> None:
-    """A replica that is cut off with its caller and the master refuses all jobs, which would be lost."""
+    """A replica that reaches only its caller and the old master refuses all jobs, because they would be lost."""
     far = trio.network.nodes[1]
     url = trio.serve()
     inside = trio.serve_on(1)

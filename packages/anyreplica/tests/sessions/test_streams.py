@@ -79,7 +79,7 @@ def test_a_stream_ends_with_its_session(full_fleet: Fleet) -> None:
 
 
 def test_a_stream_needs_a_session_and_an_accept_header(full_fleet: Fleet) -> None:
-    """A stream without a session id, with a wrong one, or without Accept is refused. A subscription needs a session."""
+    """A stream needs a valid session id and an Accept header, and a subscription needs a session."""
     url = f"{full_fleet.urls[0]}/mcp"
     assert get(url, headers={"Accept": BOTH}).status_code == 400
     assert get(url, headers={"Accept": BOTH, "Mcp-Session-Id": "x"}).status_code == 404

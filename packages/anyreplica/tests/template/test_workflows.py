@@ -82,7 +82,7 @@ def test_a_pull_request_is_tested_on_each_supported_python() -> None:
 
 
 def test_actions_are_pinned_to_a_commit() -> None:
-    """Each action has a commit, the same for each use of a full version, and Renovate keeps both."""
+    """Each action is pinned to a commit, with its version in a comment. Renovate updates both."""
     lines = [line.strip().removeprefix("- ") for file in WORKFLOWS for line in file.read_text().splitlines()]
     used = [line for line in lines if line.startswith("uses:") and not line.startswith("uses: ./")]
     assert len(used) == sum("uses" in step for step in steps())

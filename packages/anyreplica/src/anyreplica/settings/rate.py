@@ -2,8 +2,9 @@
 
 import re
 from dataclasses import dataclass
+from typing import Annotated
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field
 
 from anyreplica.settings.words import SettingsGroup
 
@@ -77,10 +78,20 @@ def parse(text: str) -> Rate:
     return Rate(calls, seconds, max(_LEAST_BURST, calls / seconds / 4))
 
 
+def _checked(text: str) -> str:
+    if text:
+        parse(text)
+    return text
+
+
+RateText = Annotated[str, AfterValidator(_checked)]
+"""A rate, as `parse` reads it, or an empty text."""
+
+
 class RateSettings(SettingsGroup):
     """Settings of the rate of each caller. A key may have a rate of its own."""
 
-    rate_limit: str = ""
+    rate_limit: RateText = ""
     """Rate limit of each caller without a limit of its own, such as `100/s`, `600/m`, `5000/h` or `20000/d`. A call
     beyond the limit gets HTTP 429. With `REDIS_URL`, the limit holds for all replicas together, otherwise for each
     replica. Empty: no limit."""
@@ -90,13 +101,6 @@ class RateSettings(SettingsGroup):
     rate_concurrent: int = Field(0, ge=0)
     """Maximum number of calls of one caller that run at the same time. A further call gets HTTP 429. An open event
     stream counts as a call that runs. 0: no limit."""
-
-    @field_validator("rate_limit")
-    @classmethod
-    def _rate(cls, value: str) -> str:
-        if value:
-            parse(value)
-        return value
 
     @property
     def rate(self) -> Rate:

@@ -80,9 +80,9 @@ def test_more_calls_than_connections(small: Analytics) -> None:
     """Calls wait for a connection; one that waits too long gets an error, and the next one is served."""
     count = "SELECT COUNT(*) FROM pg_stat_activity WHERE application_name = 'examples.analytics'"
     found = small.crowd(100, count)
-    late = [each for each in found if isinstance(each, ToolError)]  # on a busy machine, some calls wait too long
-    assert {str(error) for error in late} <= {LATE}
-    counts = {each[0][0] for each in found if each not in late}
+    errors = [each for each in found if isinstance(each, ToolError)]  # on a busy machine, some calls wait too long
+    assert {str(error) for error in errors} <= {LATE}
+    counts = {each[0][0] for each in found if not isinstance(each, ToolError)}
     assert counts
     assert counts <= {1, 2}
     assert {str(error) for error in small.crowd(20, "SELECT pg_sleep(60)")} == {LATE}

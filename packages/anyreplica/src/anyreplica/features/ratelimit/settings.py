@@ -3,26 +3,19 @@
 from pydantic import field_validator
 
 from anyreplica.settings import CoreSettings
-from anyreplica.settings.rate import NO_RATE, Rate, parse
+from anyreplica.settings.rate import NO_RATE, Rate, RateText, parse
 from anyreplica.settings.words import WordList
 
 
 class RateLimitSettings(CoreSettings):
     """Settings of rate limits, besides the rate of each caller."""
 
-    replica_rate_limit: str = ""
+    replica_rate_limit: RateText = ""
     """Rate limit of one replica for all callers together, written like `RATE_LIMIT`. A call beyond the limit gets HTTP
     429. Empty: no limit."""
     tool_costs: WordList = ()
     """Cost of a call, by patterns of tool names, comma-separated: `generate_report=10,sales_*=2`. A call with a cost of
     10 counts as ten calls in the rate limit. The first pattern that matches the name decides. Other tools cost 1."""
-
-    @field_validator("replica_rate_limit")
-    @classmethod
-    def _rate_of_replica(cls, value: str) -> str:
-        if value:
-            parse(value)
-        return value
 
     @field_validator("tool_costs")
     @classmethod

@@ -22,8 +22,8 @@ class _Entry(Generic[V]):
 class Expiring(Generic[V]):
     """A dictionary whose entries expire. No method takes longer the more entries there are.
 
-    The heap has the earliest time at which each entry may expire. If the lifetime of an entry is extended, the heap
-    does not change. Only when the earliest time comes, the entry gets its new time in the heap.
+    The heap has a time for each entry, at which the entry may expire. If the lifetime of an entry is extended, the
+    heap does not change at once. The entry gets its new time in the heap when the old time comes.
 
     Args:
         on_expire: a function to call with each value that expires.
