@@ -1,6 +1,7 @@
 """Shared fixtures and helpers of the tests: real server processes on private ports of 127.0.0.1."""
 
 import contextlib
+import fcntl
 import functools
 import itertools
 import os
@@ -10,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -176,21 +178,32 @@ that two test runs on one machine do not choose the same ports.
 """
 
 
+_TAKEN = (Path(tempfile.gettempdir()) / f"anyreplica-test-ports-{os.getuid()}").open("wb")
+"""A file in which each byte stands for a port. A process locks the bytes of its ports until it ends."""
+
+
 def free_port() -> int:
-    """Return a free TCP port of 127.0.0.1 that this function has not returned before."""
+    """Return a free TCP port of 127.0.0.1 that no test process of this machine has been given and still holds.
+
+    A free port alone is not enough: two processes could choose it before one of them listens on it.
+    """
     for port in _PORTS:
         with socket.socket() as probe, contextlib.suppress(OSError):
+            fcntl.lockf(_TAKEN, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
             probe.bind(("127.0.0.1", port))
             return port
     raise AssertionError("no free port found")
 
 
-def until(condition: Callable[[], bool], what: str, seconds: float = 60) -> None:
-    """Wait until a condition holds. Fail the test with the description `what` if the time ends first."""
+def until(condition: Callable[[], bool], what: str | Callable[[], str], seconds: float = 60) -> None:
+    """Wait until a condition holds. Fail the test with the description `what` if the time ends first.
+
+    A function returns the description as it is then, for example with what a process has printed.
+    """
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
-            pytest.fail(f"not within {seconds:g} s: {what}")
+            pytest.fail(f"not within {seconds:g} s: {what if isinstance(what, str) else what()}")
         time.sleep(0.02)
 
 

@@ -199,7 +199,11 @@ class RedisServer:
         command += ["--bind", "127.0.0.1", "--dir", str(self.log.parent)]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
-        until(lambda: self.ask("ping") == "PONG", f"Redis answers; it printed:\n{self.log.read_text()}")
+        try:
+            until(lambda: self.ask("ping") == "PONG", lambda: f"Redis answers; it printed:\n{self.log.read_text()}")
+        except BaseException:
+            self.kill()
+            raise
 
     def ask(self, *command: str) -> str:
         """Return the answer to a command, or an empty string if Redis does not answer."""

@@ -27,7 +27,7 @@ def test_a_busy_replica_gets_others(start_server: StartServer, tmp_path: Path) -
     settings = {"MCP_COMPONENTS": "tests.packs.waiting", "MAX_IN_FLIGHT": "4", "METRICS_TOKEN": TOKEN}
     server = start_server(**settings)
     with Engine() as engine, autoscaling(engine, tmp_path / "log") as (process, url):
-        until(lambda: is_ready(url), f"the autoscaler is ready; it printed:\n{(tmp_path / 'log').read_text()}")
+        until(lambda: is_ready(url), lambda: f"the autoscaler is ready; it printed:\n{(tmp_path / 'log').read_text()}")
         calls = [{"name": "wait", "arguments": {"key": key}} for key in "abc"]
         waiting = [threading.Thread(target=legacy, args=(server.url, "tools/call", call)) for call in calls]
         for thread in waiting:

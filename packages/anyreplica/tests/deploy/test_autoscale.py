@@ -100,7 +100,7 @@ def proxied(folder: Path) -> Iterator[tuple[str, list[tuple[str, str]]]]:
             proxy = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
         try:
             url = f"http://127.0.0.1:{port}"
-            until(lambda: _answers(url), f"the proxy answers; it printed:\n{(folder / 'log').read_text()}")
+            until(lambda: _answers(url), lambda: f"the proxy answers; it printed:\n{(folder / 'log').read_text()}")
             seen.clear()
             yield url, seen
         finally:

@@ -33,7 +33,7 @@ def identity_provider(log: Path, public: str, access_seconds: int = 300, tokens:
             start_new_session=True,
         )
     try:
-        until(lambda: _answers(port), f"the identity provider answers; it printed:\n{log.read_text()}")
+        until(lambda: _answers(port), lambda: f"the identity provider answers; it printed:\n{log.read_text()}")
         yield f"http://127.0.0.1:{port}"
     finally:
         process.kill()
