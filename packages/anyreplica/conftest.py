@@ -178,7 +178,7 @@ that two test runs on one machine do not choose the same ports.
 """
 
 
-_TAKEN = (Path(tempfile.gettempdir()) / f"anyreplica-test-ports-{os.getuid()}").open("wb")
+_TAKEN = os.open(Path(tempfile.gettempdir()) / f"anyreplica-test-ports-{os.getuid()}", os.O_CREAT | os.O_RDWR)
 """A file in which each byte stands for a port. A process locks the bytes of its ports until it ends."""
 
 

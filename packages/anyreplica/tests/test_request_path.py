@@ -9,7 +9,7 @@ from conftest import free_port, run
 pytestmark = pytest.mark.servers
 
 
-_MAX_MODULES = 18 if sys.version_info >= (3, 12) else 19
+_MAX_MODULES = 16 if sys.version_info >= (3, 12) else 17
 """Maximum number of our modules in a call. Before Python 3.12, each call waits for its tool, in one more module."""
 
 

@@ -33,7 +33,7 @@ from anyreplica.mcp.catalogue import Catalogue
 from anyreplica.mcp.handshake_sessions import HandshakeSessions
 from anyreplica.mcp.server_setup import ServerSetup
 from anyreplica.process.lifecycle import Lifecycle
-from anyreplica.process.log_buffer import LogBuffer
+from anyreplica.process.logs import LogBuffer
 from anyreplica.settings import CoreSettings
 from anyreplica.shared.peers import Peers
 

@@ -5,14 +5,14 @@ from fastmcp import FastMCP
 from fastmcp.server.providers.proxy import FastMCPProxy, ProxyClient
 
 from anyreplica import App, create_app
-from anyreplica.mcp import paths
+from anyreplica.mcp import endpoint
 from anyreplica.testing import CallFailed, replica
 from conftest import until
 
 
 def test_a_proxy_starts_without_its_server(monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls fail while the server is away, as with `fastmcp run`. When it is back, its tools get paths and work."""
-    monkeypatch.setattr(paths, "_RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(endpoint, "_RETRY_SECONDS", 0.01)
     behind = FastMCP("behind")
     behind.tool(lambda: "hello", name="hello")
     reached: list[FastMCP | str] = ["http://127.0.0.1:9/mcp"]

@@ -7,9 +7,9 @@ from unittest.mock import AsyncMock
 import pytest
 
 from anyreplica.http.request_record import RequestRecord
+from anyreplica.mcp.cached_lists import CachedLists
 from anyreplica.mcp.call import Call
 from anyreplica.mcp.message import Envelopes, Request
-from anyreplica.mcp.paths import CachedLists
 from anyreplica.mcp.reply import Reply
 
 

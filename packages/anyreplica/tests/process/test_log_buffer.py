@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from anyreplica.process.log_buffer import LogBuffer
+from anyreplica.process.logs import LogBuffer
 from conftest import run
 
 pytestmark = pytest.mark.anyio
@@ -71,7 +71,7 @@ async def test_threads_lose_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.servers
 def test_the_buffer_is_written_at_exit() -> None:
     """The buffer writes its lines at exit if the process ends before the next flush (50 ms)."""
-    adds = "import asyncio\nfrom anyreplica.process.log_buffer import LogBuffer\nbuffer = LogBuffer()\n"
+    adds = "import asyncio\nfrom anyreplica.process.logs import LogBuffer\nbuffer = LogBuffer()\n"
     done = run(sys.executable, "-c", f"{adds}async def main(): buffer.add('last words')\nasyncio.run(main())\n")
     assert (done.returncode, done.stderr) == (0, "last words\n")
 

@@ -9,7 +9,7 @@ from anyreplica import Settings
 from anyreplica.http.access_log import access_lines
 from anyreplica.http.request_record import RECORD, RequestRecord
 from anyreplica.process import logs
-from anyreplica.process.log_buffer import LogBuffer
+from anyreplica.process.logs import LogBuffer
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,9 @@ Function = Callable[..., Any]
 
 AsyncFunction = Callable[..., Awaitable[Any]]
 
+Check = Callable[[Any], Awaitable[Any]]
+"""Completes and checks a result, see `result_check`."""
+
 ERRORS: dict[str, type[FastMCPError]] = {"tool": ToolError, "resource": ResourceError, "prompt": PromptError}
 """The error type for a failed component, by kind."""
 
@@ -84,6 +87,14 @@ def _hints(fn: Callable[..., Any]) -> dict[str, Any]:
 def contain(fn: Function, *, threads: int | None, kind: str, what: str) -> AsyncFunction:
     """Wrap a component's function in an `async` function of the same signature that checks the result.
 
+    See `as_async` for `fn` and `threads`, and `result_check` for `kind`, `what` and the errors of the wrapper.
+    """
+    return checked(as_async(fn, threads), result_check(kind, what))
+
+
+def as_async(fn: Function, threads: int | None) -> AsyncFunction:
+    """Return an `async` function that calls a component's function. Its body starts only when its result is awaited.
+
     `fn` may be `async def` or `def`. It may be a generator of either kind: its items become a list. It may return an
     awaitable. A plain `def` runs in a thread. Python cannot stop a thread, so a thread may run on after its call ends.
 
@@ -91,46 +102,67 @@ def contain(fn: Function, *, threads: int | None, kind: str, what: str) -> Async
         threads: maximum number of calls of a plain `def` that run in parallel. Each function has threads of its own,
             because FastMCP shares 40 threads between all functions, and 40 hanging calls of one function would block
             all others. None: the function runs on the event loop, one call after another.
+    """
+    if inspect.isfunction(fn) and fn.__code__.co_flags & inspect.CO_COROUTINE:
+        return fn
+    if inspect.iscoroutinefunction(fn):
+
+        @wraps(fn)
+        async def run(*args: Any, **kwargs: Any) -> Any:
+            return await _settled(await fn(*args, **kwargs))
+
+        return run
+
+    if threads is not None and not inspect.isasyncgenfunction(fn):
+        return wraps(fn)(_in_a_thread(fn, Threads(threads)))
+
+    @wraps(fn)
+    async def run_here(*args: Any, **kwargs: Any) -> Any:
+        return await _settled(fn(*args, **kwargs))
+
+    return run_here
+
+
+def result_check(kind: str, what: str) -> Check:
+    """Return a function that completes and checks the result of a component's function.
+
+    It awaits an awaitable, and makes a list of the items of a generator.
+
+    Args:
         kind: "tool", "resource" or "prompt".
         what: the component's name for messages.
 
-    Raises (the wrapper):
+    Raises (the function):
         ToolError: a generator yields more than `GENERATOR_ITEMS` items.
         ToolError, ResourceError, PromptError: the result contains an object of an unknown type, a reference to itself,
             NaN or an infinity, or text that is not Unicode.
     """
-
     checks = {"tool": check_tool_result, "resource": check_contents}
-    check = checks.get(kind, check_value)
+    check_json = checks.get(kind, check_value)
 
-    async def fit(result: Any) -> Any:
+    async def check(result: Any) -> Any:
         settled = await _settled(result)
         try:
-            check(settled)
+            check_json(settled)
         except ValueError as error:  # the base class of PydanticSerializationError and UnicodeEncodeError
             text = NO_JSON.format(what)
             logger.warning("%s: %s", text, error)
             raise ERRORS[kind](text, log_level=logging.DEBUG) from None
         return settled
 
-    if inspect.iscoroutinefunction(fn):
+    return check
 
-        @wraps(fn)
-        async def contained(*args: Any, **kwargs: Any) -> Any:
-            result = await fn(*args, **kwargs)
-            # Most results are ASCII text. They need no further check.
-            return result if type(result) is str and result.isascii() else await fit(result)
 
-        return contained
+def checked(run: AsyncFunction, check: Check) -> AsyncFunction:
+    """Return an `async` function that calls `run` and checks its result."""
 
-    on_the_loop = threads is None or inspect.isasyncgenfunction(fn)
-    run = fn if on_the_loop else _in_a_thread(fn, Threads(threads or 1))
+    @wraps(run)
+    async def contained(*args: Any, **kwargs: Any) -> Any:
+        result = await run(*args, **kwargs)
+        # Most results are ASCII text. They need no further check.
+        return result if type(result) is str and result.isascii() else await check(result)
 
-    @wraps(fn)
-    async def contained_too(*args: Any, **kwargs: Any) -> Any:
-        return await fit(run(*args, **kwargs))
-
-    return contained_too
+    return contained
 
 
 async def _settled(result: Any) -> Any:
@@ -171,9 +203,10 @@ def _in_a_thread(fn: Function, threads: Threads) -> AsyncFunction:
             return _drain(result, given_up) if inspect.isgenerator(result) else result
 
         try:
-            return await threads.run(call)
+            result = await threads.run(call)
         finally:
             given_up.set()
+        return await _settled(result)
 
     return run
 

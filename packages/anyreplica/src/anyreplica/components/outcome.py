@@ -21,6 +21,7 @@ from mcp_types import CallToolResult, InputRequiredResult
 from pydantic import PrivateAttr
 
 from anyreplica.components import arguments as arguments_
+from anyreplica.components.containment import Check, Function
 from anyreplica.components.json_results import NO_JSON, check_value, serializer_of
 from anyreplica.components.output_schema import OutputSchema
 
@@ -89,15 +90,22 @@ class PlannedTool(FunctionTool):
 
     _seconds: float | None = PrivateAttr(None)
     _output: OutputSchema | None = PrivateAttr(None)
+    _unchecked: tuple[Function, Check] | None = PrivateAttr(None)
 
     @classmethod
-    def of(cls, tool: FunctionTool, fn: Callable[..., Any]) -> "PlannedTool":
+    def of(
+        cls, tool: FunctionTool, fn: Callable[..., Any], unchecked: tuple[Function, Check] | None = None
+    ) -> "PlannedTool":
         """Return a planned tool like `tool` with another function.
 
         `CallLimits` applies the tool's time limit instead of FastMCP, so that every path has the same error for it.
+
+        Args:
+            unchecked: the function without the check of its result, and the check. None: the check is needed always.
         """
         planned = cls(**{**dict(tool), "fn": fn, "timeout": None})
         planned._seconds = tool.timeout
+        planned._unchecked = unchecked
         if planned.output_schema is not None:
             planned._output = OutputSchema(planned.output_schema, planned)
         return planned
@@ -112,6 +120,11 @@ class PlannedTool(FunctionTool):
         """The output schema, which each result must match. None: the tool has no output schema."""
         return self._output
 
+    @property
+    def direct_function(self) -> Function:
+        """The function for the fast path, which writes a valid result without checking it first."""
+        return self.fn if self._unchecked is None else self._unchecked[0]
+
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
         """Run the tool, or use the outcome from the fast path."""
         outcome = BODY_OUTCOME.get()
@@ -123,7 +136,10 @@ class PlannedTool(FunctionTool):
                 known = self.parameters.get("properties", {})
                 raise arguments_.with_known(error, arguments, known) from error.__cause__
         BODY_OUTCOME.set(None)  # for this call only: if the tool calls another tool, that tool must run
-        return self.convert(outcome.unwrap())
+        value = outcome.unwrap()
+        if self._unchecked is not None:  # the fast path could not write the value, and has not checked it
+            value = await self._unchecked[1](value)
+        return self.convert(value)
 
     def convert_result(self, raw_value: Any) -> ToolResult:
         """Convert a returned value to a tool result.

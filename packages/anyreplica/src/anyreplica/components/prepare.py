@@ -16,7 +16,14 @@ from fastmcp.tools import FunctionTool
 from fastmcp.utilities.components import FastMCPComponent
 from pydantic import validate_call
 
-from anyreplica.components.containment import AsyncFunction, contain, mask_prompt_errors
+from anyreplica.components.containment import (
+    AsyncFunction,
+    as_async,
+    checked,
+    contain,
+    mask_prompt_errors,
+    result_check,
+)
 from anyreplica.components.not_found import TypedTemplate, tell_not_found
 from anyreplica.components.outcome import PlannedTool
 from anyreplica.settings import CoreSettings
@@ -72,12 +79,13 @@ class Preparation:
 
     def _tool(self, tool: FunctionTool) -> FunctionTool:
         threads = self._settings.tool_threads if tool.run_in_thread else None
-        contained = contain(tool.fn, threads=threads, kind="tool", what=f"tool {tool.name!r}")
+        run, check = as_async(tool.fn, threads), result_check("tool", f"tool {tool.name!r}")
+        contained = wrapped = checked(run, check)
         for wrap in self._wraps:
-            contained = wrap(tool, contained)
-        if type(tool) is FunctionTool:
-            return PlannedTool.of(tool, _marked(contained))
-        return tool.model_copy(update={"fn": _marked(contained)})  # its own class may run it in another way
+            wrapped = wrap(tool, wrapped)
+        if type(tool) is not FunctionTool:
+            return tool.model_copy(update={"fn": _marked(wrapped)})  # its own class may run it in another way
+        return PlannedTool.of(tool, _marked(wrapped), (run, check) if wrapped is contained else None)
 
     def _resource(self, component: FastMCPComponent, fn: Callable[..., Any]) -> Callable[..., Any]:
         what = f"resource {component.name!r}"

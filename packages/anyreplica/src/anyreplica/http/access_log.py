@@ -19,8 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from anyreplica.http.request_record import FAULT, LONGEST, NO_ERROR, RECORD, RequestRecord, path_of, record_of
 from anyreplica.http.responses import WHOLE
-from anyreplica.process.log_buffer import LogBuffer
-from anyreplica.process.logs import marked, request_id, trace_id
+from anyreplica.process.logs import LogBuffer, marked, request_id, trace_id
 from anyreplica.process.mounted import NotStartedError
 from anyreplica.settings import CoreSettings
 

@@ -1,14 +1,12 @@
-"""The endpoint of `/mcp`."""
+"""The endpoint of `/mcp`: it checks a request, and chooses the path that answers it."""
 
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
-from fastmcp import FastMCP
-from mcp.server.lowlevel.server import NotificationOptions
-from mcp_types import EmptyResult, SetLevelRequestParams
 from starlette.types import Receive, Scope, Send
 
 from anyreplica.http.refusal import ClientGone, Refused, send_refusal
@@ -16,11 +14,17 @@ from anyreplica.http.request_limits import RequestLimits
 from anyreplica.http.request_record import LONGEST, Headers, RequestRecord, record_of
 from anyreplica.http.responses import PING_SECONDS, send_response
 from anyreplica.http.trace_context import untraced
+from anyreplica.mcp.cached_lists import CACHED_METHODS, CachedLists
 from anyreplica.mcp.call import OFF, Call
-from anyreplica.mcp.compat import sdk, shared_dependencies
+from anyreplica.mcp.call_span import in_span, is_on
+from anyreplica.mcp.compat import mounts, shared_dependencies
 from anyreplica.mcp.compat.sdk_server import SdkServer
+from anyreplica.mcp.direct_path import DirectPath
+from anyreplica.mcp.fast_path import FastPath
+from anyreplica.mcp.fastmcp_path import FastMcpPath
 from anyreplica.mcp.handshake_sessions import HandshakeSessions
 from anyreplica.mcp.message import (
+    Envelopes,
     Notification,
     Request,
     Response,
@@ -33,13 +37,21 @@ from anyreplica.mcp.message import (
     parse,
     unexpected_response,
 )
-from anyreplica.mcp.paths import CallPaths
+from anyreplica.mcp.own_work import own_work
+from anyreplica.mcp.plan import DirectPlan
+from anyreplica.mcp.planning import Plans, plan, plan_sdk_server
 from anyreplica.mcp.reply import Reply
 from anyreplica.mcp.server_setup import ServerSetup
 from anyreplica.process.tasks import background_task
 from anyreplica.settings import CoreSettings
 
 logger = logging.getLogger(__name__)
+
+_HANDSHAKE, _STATELESS = ("handshake", "fast"), ("stateless", "fast")
+"""Protocol family and path for the access log. The FastMCP path replaces them when it takes a request over."""
+
+_RETRY_SECONDS = 30
+"""Pause before the next attempt to list the tools of a server whose tools could not be listed."""
 
 _LISTEN = "subscriptions/listen"
 
@@ -50,6 +62,113 @@ _LONGEST_LISTEN = 64 * 1024
 _SMALL = 1000
 """Maximum size of a body that needs no check of its size and of its number of JSON values, in bytes: the smallest
 MAX_BODY_BYTES and MAX_BODY_VALUES."""
+
+
+class CallPaths:
+    """The ways to answer a request: the fast path, the direct path, the cached lists, and otherwise the FastMCP path.
+
+    Args:
+        state: the value of FastMCP's lifespan.
+        seconds: time limit of a call.
+        keeps_state: whether sessions have state, which needs FastMCP's steps.
+    """
+
+    def __init__(self, setup: ServerSetup, state: Any, seconds: float, *, keeps_state: bool) -> None:
+        mcp = self.mcp = setup.mcp
+        self.setup = setup
+        self.seconds = seconds
+        self.fallback = FastMcpPath(mcp, state)
+        self.traced = is_on()
+        handed_over = FastMcpPath(mcp, state, in_span=True) if self.traced else self.fallback
+        envelopes = Envelopes()
+        self.fast = FastPath(mcp, state, handed_over, envelopes)
+        self.direct = DirectPath(mcp, state, handed_over)
+        self.lists = CachedLists(handed_over, envelopes)
+        self.plans = Plans()
+        self.keeps_state = keeps_state
+        self._changing = mounts.changing(mcp)
+        self._planned: object = None
+        self._is_planned = False
+        self._planning = asyncio.Lock()
+
+    async def plan(self, *, again: bool = False) -> None:
+        """Decide the path of each tool. This is repeated after each change of the components.
+
+        If the tools cannot be listed, for example because the server behind a proxy is away, FastMCP answers all
+        requests. `keep_planning` then tries again.
+
+        Args:
+            again: whether to make new plans even if nothing has changed.
+
+        Raises:
+            Exception: the tools cannot be listed at the start, and no provider can be the reason.
+        """
+        async with self._planning:
+            # Another request may have made the plans while this one waited for the lock.
+            if again or self._stamp() != self._planned:
+                try:
+                    await self._plan()
+                    self._is_planned = True
+                except Exception as error:
+                    if self._planned is None and not mounts.has_unsteady_provider(self.mcp):
+                        raise
+                    reason = " ".join(f"{type(error).__name__}: {error}".split())
+                    logger.warning("The tools cannot be listed (%.300s); FastMCP answers all requests", reason)
+                    logger.debug("The reason in full", exc_info=True)
+                    self.plans, self._planned, self._is_planned = Plans(), self._stamp(), False
+                    self.lists.forget()
+
+    async def keep_planning(self) -> None:
+        """Every `_RETRY_SECONDS`, try again to make the plans, if the last try failed. This method never returns."""
+        while True:
+            await asyncio.sleep(_RETRY_SECONDS)
+            if not self._is_planned:
+                await self.plan(again=True)
+
+    async def _plan(self) -> None:
+        self.setup.apply()  # a server may have been mounted since
+        self._changing = mounts.changing(self.mcp)
+        stamp = self._stamp()
+        with own_work():
+            if isinstance(self.mcp, SdkServer):
+                self.plans = await plan_sdk_server(self.mcp)
+            else:
+                self.plans = await plan(self.mcp, self.seconds, self.setup.timeouts, keeps_state=self.keeps_state)
+        self._planned = stamp
+        self.lists.forget()
+        paths = self.plans.paths
+        for path in sorted(set(paths.values())):
+            logger.info("Path of %s: %s", ", ".join(tool for tool in paths if paths[tool] == path), path)
+
+    def _stamp(self) -> tuple[int, ...]:
+        """Return a value that differs after each change of the components or of what decides the paths."""
+        registries, counted = self._changing
+        return (*[each.changes for each in registries], *map(len, counted))
+
+    def answer(self, call: Call) -> Awaitable[None]:
+        """Answer a request. Awaiting the reply raises `ClientGone` if the client closes the connection."""
+        if self._stamp() != self._planned:
+            return self._plan_and_answer(call)
+        call.record.path = _STATELESS if call.modern else _HANDSHAKE
+        method = call.request.method
+        if method == "tools/call":
+            planned = self.fast.plan_for(call, self.plans)
+            if isinstance(planned, DirectPlan):
+                # Only the FastMCP path makes all spans of such a call.
+                return self.fallback.answer(call) if self.traced else self.direct.answer(call, planned)
+            if planned is not None:
+                if self.traced:
+                    return in_span(self.mcp, call, partial(self.fast.answer, call, planned), planned.tool)
+                return self.fast.answer(call, planned)
+        elif method in CACHED_METHODS and self.plans.cacheable:
+            if self.traced:
+                return in_span(self.mcp, call, partial(self.lists.answer, call))
+            return self.lists.answer(call)
+        return self.fallback.answer(call)
+
+    async def _plan_and_answer(self, call: Call) -> None:
+        await self.plan()
+        await self.answer(call)
 
 
 class McpEndpoint:
@@ -75,7 +194,6 @@ class McpEndpoint:
         """Whether a reply may become an event stream, if the client accepts one."""
         self.always_streams = settings.json_response == "false"
         """Whether a reply of the handshake protocol must be an event stream, if the client accepts one."""
-        forget_sessions(setup.mcp)
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
@@ -231,23 +349,3 @@ def _need_events(call: Call) -> None:
         text = "The reply is an event stream: send the header Accept with application/json and text/event-stream."
         raise Refused(406, text, identity=call.request.id)
     call.reply.as_events = True
-
-
-def forget_sessions(mcp: FastMCP) -> None:
-    """Configure a server so that it keeps no session state and announces no notifications outside a reply.
-
-    A server of the SDK keeps none, and it announces what its author has chosen.
-    """
-    if isinstance(mcp, SdkServer):
-        return
-    server = sdk.low_level(mcp)
-    server.notification_options = NotificationOptions()
-    server.add_request_handler("logging/setLevel", SetLevelRequestParams, _ignore_level)
-
-
-async def _ignore_level(*_: Any) -> EmptyResult:
-    """Accept a log level and ignore it, because FastMCP would apply it to all clients of this replica.
-
-    A handshake-protocol client gets all log messages of its calls, if it accepts an event stream.
-    """
-    return EmptyResult()

@@ -187,7 +187,7 @@ class FastPath:
         name, arguments = context.message.name, context.message.arguments or {}
         if name == plan.tool.name and len(arguments) <= plan.parameters:
             try:
-                running = plan.call(arguments)
+                running = plan.checked_call(arguments)
             except BaseException:  # noqa: BLE001
                 running = None
             if running is not None:

@@ -131,6 +131,8 @@ class Plan:
     """The call plan of one tool.
 
     Attributes:
+        call: validates the arguments and calls the tool's function. `write` refuses an invalid result.
+        checked_call: does the same, and also checks the result.
         parameters: maximum number of arguments of a call.
         seconds: time limit of a call.
         write: writes a result as JSON. It returns None for an unusual kind of result.
@@ -154,7 +156,8 @@ class Plan:
         # Structured content must be an object. FastMCP puts any other value into an object, under the key `result`.
         wrapped = output is not None and output.wraps
         self.tool = tool
-        self.call = sdk.compiled(tool)
+        self.call = sdk.compiled(tool, tool.direct_function)
+        self.checked_call = sdk.compiled(tool, tool.fn) if middleware else self.call
         self.parameters = len(tool.parameters.get("properties", {}))
         self.seconds = seconds
         returns_str = output is not None and output.is_text
@@ -219,8 +222,15 @@ def _convert_str(tool: PlannedTool, value: Any) -> ToolResult:
 def _write_str(value: Any) -> WrittenResult | None:
     if type(value) is not str:
         return None
-    text = encode(value)
+    text = _encode_text(value)
     return text, text
+
+
+def _encode_text(text: str) -> bytes:
+    """Encode a text as JSON; raise ValueError if it is not Unicode."""
+    if not text.isascii():
+        text.encode()
+    return encode(text)
 
 
 def _writer(tool: PlannedTool, output: OutputSchema | None) -> Callable[[Any], WrittenResult | None]:
@@ -252,7 +262,7 @@ def _writer(tool: PlannedTool, output: OutputSchema | None) -> Callable[[Any], W
         if output is not None and not output.has_type(value) and output.problem(plain):
             return None
         if type(plain) is str:
-            text = encode(plain)
+            text = _encode_text(plain)
         else:
             written = to_json(plain)
             if b"NaN" in written or b"Infinity" in written:

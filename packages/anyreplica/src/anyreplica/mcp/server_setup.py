@@ -1,13 +1,17 @@
 """The setup of a FastMCP server: what this package changes in it and in the servers that are mounted in it."""
 
 from functools import partial
+from typing import Any
 
 from fastmcp import FastMCP
+from mcp.server.lowlevel.server import NotificationOptions
+from mcp_types import EmptyResult, SetLevelRequestParams
 
 from anyreplica.auth.visibility import Visibility
 from anyreplica.components.compat import choose_masking
-from anyreplica.mcp.compat import mounts, state_store
+from anyreplica.mcp.compat import mounts, sdk, state_store
 from anyreplica.mcp.compat.log_levels import share_levels
+from anyreplica.mcp.compat.sdk_server import SdkServer
 from anyreplica.mcp.compat.state_store import SharedState
 from anyreplica.mcp.own_work import can_hide_own_work
 from anyreplica.mcp.registry import Prepare
@@ -24,6 +28,7 @@ class ServerSetup:
     def __init__(self, mcp: FastMCP, prepare: Prepare, *, shows_errors: bool, limits_tools: bool) -> None:
         self.mcp = mcp
         self.timeouts: dict[str, float] = {}
+        _forget_sessions(mcp)
         self._prepare = prepare
         self._shows_errors = shows_errors
         self._limits_tools = limits_tools
@@ -57,3 +62,23 @@ class ServerSetup:
         """Choose the store for session state, see `state_store.store_state`."""
         self._state, self._whole_state, self._stores_state = state, whole, True
         self.apply()
+
+
+def _forget_sessions(mcp: FastMCP) -> None:
+    """Configure a server so that it keeps no session state and announces no notifications outside a reply.
+
+    A server of the SDK keeps none, and it announces what its author has chosen.
+    """
+    if isinstance(mcp, SdkServer):
+        return
+    server = sdk.low_level(mcp)
+    server.notification_options = NotificationOptions()
+    server.add_request_handler("logging/setLevel", SetLevelRequestParams, _ignore_level)
+
+
+async def _ignore_level(*_: Any) -> EmptyResult:
+    """Accept a log level and ignore it, because FastMCP would apply it to all clients of this replica.
+
+    A handshake-protocol client gets all log messages of its calls, if it accepts an event stream.
+    """
+    return EmptyResult()

@@ -20,8 +20,8 @@ from anyreplica.http.responses import WHOLE
 from anyreplica.mcp import message
 from anyreplica.mcp.compat import mounts, sdk, shared_dependencies
 from anyreplica.mcp.components import serve_components
+from anyreplica.mcp.endpoint import CallPaths
 from anyreplica.mcp.lenient import endpoint_class
-from anyreplica.mcp.paths import CallPaths
 from anyreplica.process import task_exits
 from tests.damage.wire import Request
 from tests.mcp.paths.answers import Answer, canonical, drive, events

@@ -143,17 +143,20 @@ def wire(mcp: FastMCP, method: str, version: str) -> Callable[[Any], dict[str, A
     return partial(runner_of(mcp, None, version)._serialize, method, version)
 
 
-def compiled(tool: FunctionTool) -> Callable[[Mapping[str, Any]], Awaitable[Any]]:
+def compiled(tool: FunctionTool, own: Callable[..., Any]) -> Callable[[Mapping[str, Any]], Awaitable[Any]]:
     """Return a function that validates arguments, injects dependencies and calls the tool's function.
 
     This preparation happens once. `FunctionTool.run` prepares these steps again in each call.
 
+    Args:
+        own: the tool's function, or another one with the same signature.
+
     Raises (the returned function, before the tool's body starts):
         pydantic.ValidationError: the arguments are invalid.
     """
-    fn = without_injected_parameters(tool.fn, run_in_thread=tool.run_in_thread)
-    if fn is not tool.fn:
-        fn = _injected(tool.fn, fn)
+    fn = without_injected_parameters(own, run_in_thread=tool.run_in_thread)
+    if fn is not own:
+        fn = _injected(own, fn)
     return cast("Callable[[Mapping[str, Any]], Awaitable[Any]]", get_cached_typeadapter(fn).validator.validate_python)
 
 
