@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from typing import Any, Protocol
 
+from cachetools import FIFOCache
 from fastmcp.server.http import HostOriginGuardMiddleware
 from starlette.types import Message, Receive, Scope, Send
 
@@ -61,7 +62,7 @@ class HeadCheck:
             mode="auto",
         )
         self._methods = methods
-        self._accepted: dict[Hashable, bool] = {}
+        self._accepted: FIFOCache[Hashable, bool] = FIFOCache(_REMEMBERED)
         """For each accepted head: whether the client accepts an event stream. The keys come from `head_cache_key`."""
 
     async def check(self, scope: Scope, receive: Receive) -> bool:
@@ -76,8 +77,6 @@ class HeadCheck:
         if takes_stream is None:
             takes_stream = await self._check(scope, receive)
             if scope["method"] == "POST" and sum(len(value) for _, value in scope["headers"]) <= _SHORT:
-                if len(self._accepted) >= _REMEMBERED:
-                    self._accepted.clear()
                 self._accepted[key] = takes_stream
         if record.facts is not None:
             record.facts.accept((scope["scheme"], scope["server"]), takes_stream)

@@ -2,6 +2,8 @@
 
 from collections.abc import Awaitable
 
+from cachetools import FIFOCache
+
 from anyreplica.auth.caller import caller_of
 from anyreplica.http.responses import encode
 from anyreplica.mcp.call import Call
@@ -24,14 +26,14 @@ class CachedLists:
     def __init__(self, fallback: FastMcpPath, envelopes: Envelopes) -> None:
         self.fallback = fallback
         self.envelopes = envelopes
-        self._known: dict[_Asked, bytes] = {}
+        self.forget()
 
     def forget(self) -> None:
         """Drop all replies, because the components have changed.
 
-        The dictionary is replaced, so that a reply that is still in progress goes into the old dictionary.
+        The cache is replaced, so that a reply that is still in progress goes into the old one.
         """
-        self._known = {}
+        self._known: FIFOCache[_Asked, bytes] = FIFOCache(_REMEMBERED)
 
     def answer(self, call: Call) -> Awaitable[None]:
         """Answer a request for a list. The FastMCP path answers requests for a part of a list and invalid requests.
@@ -58,8 +60,6 @@ class CachedLists:
         except Exception:  # noqa: BLE001  # the FastMCP path logs and answers the error
             await self.fallback.answer(call)
             return
-        if len(known) >= _REMEMBERED:
-            known.clear()
         known[_asked(call)] = encode(result)
         await self.answer(call)
 

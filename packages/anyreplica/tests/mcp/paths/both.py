@@ -4,15 +4,17 @@ import asyncio
 import contextvars
 import functools
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from typing import Any, Literal
 
 import pytest
 from fastmcp import FastMCP
+from fastmcp.tools import FunctionTool
 
 from anyreplica import Settings
 from anyreplica.components import containment, prepare
+from anyreplica.components.containment import AsyncFunction
 from anyreplica.features.cache.feature import ResultCache
 from anyreplica.features.sessions.feature import ClientSessions
 from anyreplica.http.request_limits import RequestLimits
@@ -52,6 +54,7 @@ class Side:
         given = Settings(mcp_components=("server", "tests.packs.results") if make is None else (), **settings)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(prepare, "contain", self._contain_counting)
+            self._count_tools(patch)
             mcp = FastMCP(given.mcp_name) if make is None else make()
             _, setup = serve_components(
                 mcp, given, [ResultCache(given).wrap_tool], ClientSessions(given).mcp_middleware()
@@ -68,15 +71,32 @@ class Side:
         self._closing = asyncio.Event()
         self._serving: asyncio.Task[None] | None = None
 
-    def _contain_counting(self, fn: Callable[..., Any], *, what: str, **options: Any) -> Callable[..., Awaitable[Any]]:
-        contained = containment.contain(fn, what=what, **options)
+    def _contain_counting(self, fn: Callable[..., Any], *, what: str, **options: Any) -> AsyncFunction:
+        return self._counting(containment.contain(fn, what=what, **options), what)
 
-        @functools.wraps(contained)
+    def _counting(self, run: AsyncFunction, what: str) -> AsyncFunction:
+        @functools.wraps(run)
         async def counted(*args: Any, **kwargs: Any) -> Any:
             self.runs[what] += 1
-            return await contained(*args, **kwargs)
+            return await run(*args, **kwargs)
 
         return counted
+
+    def _count_tools(self, patch: pytest.MonkeyPatch) -> None:
+        """Count the runs of each tool's function on all paths: the fast path calls it without its check."""
+        prepare_tool = prepare.Preparation._tool
+        tool_name = ""
+
+        def prepared(preparation: prepare.Preparation, tool: FunctionTool) -> FunctionTool:
+            nonlocal tool_name
+            tool_name = tool.name
+            return prepare_tool(preparation, tool)
+
+        def as_async(fn: Callable[..., Any], threads: int | None) -> AsyncFunction:
+            return self._counting(containment.as_async(fn, threads), f"tool {tool_name!r}")
+
+        patch.setattr(prepare.Preparation, "_tool", prepared)
+        patch.setattr(prepare, "as_async", as_async)
 
     @property
     def paths(self) -> CallPaths:
@@ -144,7 +164,7 @@ class Side:
             known.update(then)
 
     @property
-    def _known(self) -> list[dict[Any, Any]]:
+    def _known(self) -> list[MutableMapping[Any, Any]]:
         return [self.paths.lists._known, self.paths.fast.envelopes._known, self.exchange.limits.heads._accepted]
 
     async def answer(self, sent: Request) -> Answer:

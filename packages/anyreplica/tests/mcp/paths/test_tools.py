@@ -38,6 +38,7 @@ def test_each_tool_gets_one_answer(pair: Pair, pair_within: Pair, tool: str, ver
         answer = servers.check(called(tool, VALID.get(tool), version))
         calls_others = tool.startswith("calls") or tool in ("injected_from_another", "injected_around_another")
         assert all(times == 1 or calls_others for times in answer.runs.values())
+        assert answer.runs.get(f"tool {tool!r}") or tool in NEVER_BEGUN
         if tool not in (*FAILING, *WITHOUT_RESULT):
             assert not answer.message["result"].get("isError")
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from cachetools import FIFOCache
 from mcp.server.request_state import AESGCMRequestStateCodec, InvalidRequestState
 from mcp_types import InitializeRequestParams
 from pydantic_core import from_json
@@ -74,7 +75,7 @@ class SessionIds:
         self._codec = AESGCMRequestStateCodec(derived(keys, "session id"))
         self._audience = audience
         self._seconds = seconds
-        self._opened: dict[str, Session] = {}
+        self._opened: FIFOCache[str, Session] = FIFOCache(_REMEMBERED)
 
     def seal(self, version: str, info: Mapping[str, Any], capabilities: Mapping[str, Any], owner: str) -> str:
         """Return a new session id for the caller `owner`."""
@@ -94,8 +95,6 @@ class SessionIds:
         session = self._opened.get(sealed)
         if session is None:
             session = self._unsealed(sealed)
-            if len(self._opened) >= _REMEMBERED:
-                self._opened.clear()
             self._opened[sealed] = session
         if session.expires <= time.time():
             raise unknown_session()
