@@ -20,7 +20,6 @@ from conftest import ROOT, run
 from tests.docs.installations import installed
 
 TOOLS = {
-    "pre-commit": "the runner of .pre-commit-config.yaml, which a contributor installs once",
     "nltk": "the example of a dependency of the reader's own tools",
 }
 """Names of the index that are no dependency of the repository, and why a text may install them."""

@@ -1,6 +1,5 @@
 """The scripts in `.ci`, and the files that set up a developer's machine."""
 
-import json
 import os
 import re
 import shutil
@@ -8,7 +7,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-import yaml
 
 from conftest import ROOT, run
 from tests.template.test_image import docker
@@ -160,21 +158,3 @@ def test_swarm_makes_a_manager_of_the_engine() -> None:
     finally:
         if not managed:
             docker("swarm", "leave", "--force")
-
-
-def test_a_commit_runs_what_make_lint_runs() -> None:
-    """The pre-commit hook is `make lint`, for each commit and without the names of the changed files."""
-    (repository,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
-    assert repository["repo"] == "local"
-    (hook,) = repository["hooks"]
-    assert (hook["entry"], hook["always_run"], hook["pass_filenames"]) == ("make lint", True, False)
-
-
-def test_the_devcontainer_fits_the_project() -> None:
-    """The container has the image's Python, the Docker engine of its host, and the environment of `make`."""
-    container = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text())
-    version = container["image"].partition("-")[0]
-    assert f"PYTHON_IMAGE ?= {version}-slim\n" in (ROOT / "Makefile").read_text()
-    assert any("docker.sock" in mount for mount in container["mounts"])
-    assert container["onCreateCommand"].endswith(" docker.io")
-    assert container["postCreateCommand"] == "make .venv/.ready"

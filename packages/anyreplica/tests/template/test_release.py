@@ -13,6 +13,7 @@ from tests.template.test_makefile import HERE, made_by_make, make
 
 pytestmark = pytest.mark.slow
 
+CHANGELOG = "docs/reference/changelog.md"
 CHANGES = """# Changelog
 
 ## [Unreleased]
@@ -73,7 +74,8 @@ def released(tmp_path: Path) -> Path:
         file.parent.mkdir(parents=True, exist_ok=True)
         text = (PACKAGE / name).read_text()
         file.write_text(re.sub(r'(?m)^(version|__version__) = ".+"$', r'\1 = "1.2.0"', text))
-    (tmp_path / "CHANGELOG.md").write_text(CHANGES)
+    (tmp_path / CHANGELOG).parent.mkdir(parents=True)
+    (tmp_path / CHANGELOG).write_text(CHANGES)
     return tmp_path
 
 
@@ -103,17 +105,17 @@ def test_the_notes_are_the_section_of_the_version(released: Path) -> None:
     done = release(released, "v1.2.0")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.strip() == "### Fixed\n\n- A request no longer fails."
-    (released / "CHANGELOG.md").write_text(CHANGES.replace(" - 2026-12-01", ""))
+    (released / CHANGELOG).write_text(CHANGES.replace(" - 2026-12-01", ""))
     done = release(released, "v1.2.0")
     assert done.returncode == 1
-    assert done.stderr.startswith("CHANGELOG.md: no heading '## [1.2.0] - YYYY-MM-DD'")
+    assert done.stderr.startswith(f"{CHANGELOG}: no heading '## [1.2.0] - YYYY-MM-DD'")
 
 
 def test_the_versions_of_the_package_are_equal() -> None:
-    """pyproject.toml and `anyreplica.__version__` have the same version, and CHANGELOG.md has a section for it."""
+    """pyproject.toml and `anyreplica.__version__` have the same version, and the changelog has a section for it."""
     (version,) = re.findall(r'^version = "(.+)"$', (PACKAGE / "pyproject.toml").read_text(), re.MULTILINE)
     assert f'__version__ = "{version}"' in (PACKAGE / "src" / "anyreplica" / "_version.py").read_text()
-    changes = (ROOT / "CHANGELOG.md").read_text()
+    changes = (ROOT / CHANGELOG).read_text()
     headings = re.findall(r"^## (.+)$", changes, re.MULTILINE)
     assert headings[0] == "[Unreleased]"
     assert any(heading.startswith(f"[{version}]") for heading in headings)
