@@ -31,6 +31,7 @@ PLACES = {"components/threads.py", "http/uvicorn/protocol.py", "shared/lost_redi
 
 IMPORTED = {
     "anyio._backends._asyncio.AsyncIOBackend": "a thread of our own serves anyio.from_thread",
+    "anyio._backends._asyncio.CancelScope": "the same; the public class looks for the backend first",
     "anyio._core._eventloop.claim_worker_thread": "the same",
     "anyio._core._eventloop.threadlocals": "the cancel scope of the call that runs in the thread",
     "fastmcp.server.context._current_context": "the Context of the running call",

@@ -19,8 +19,8 @@ from anyreplica.feature import Parts, Position, PreparedServer, Replica
 from anyreplica.http.access_log import access_lines
 from anyreplica.http.cors import cors
 from anyreplica.http.request_limits import RequestLimits
-from anyreplica.http.request_record import by_path, mcp_paths
-from anyreplica.http.responses import StandardOnly, compressed
+from anyreplica.http.request_record import mcp_paths
+from anyreplica.http.responses import StandardOnly, by_path
 from anyreplica.http.trace_context import untraced
 from anyreplica.http.uvicorn.connections import KEY, Connections
 from anyreplica.mcp.compat import mounts
@@ -176,9 +176,7 @@ def _routed(
     inner.state.path, inner.state.transport_type = settings.mcp_path, "streamable-http"
     inner.router.redirect_slashes = False  # a redirect would use the Host header, which the client chooses
     at_mcp: ASGIApp = _not_started if replica.is_trial else endpoint
-    if smallest:
-        at_mcp = compressed(at_mcp, smallest)
-    return by_path(dict.fromkeys(mcp_paths(settings), at_mcp), inner)
+    return by_path(dict.fromkeys(mcp_paths(settings), at_mcp), inner, smallest)
 
 
 async def _not_started(_scope: Scope, _receive: Receive, _send: Send) -> None:

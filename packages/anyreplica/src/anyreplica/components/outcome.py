@@ -125,6 +125,10 @@ class PlannedTool(FunctionTool):
         """The function for the fast path, which writes a valid result without checking it first."""
         return self.fn if self._unchecked is None else self._unchecked[0]
 
+    async def check_result(self, value: Any) -> Any:
+        """Complete and check a result of `direct_function`, see `containment.result_check`."""
+        return value if self._unchecked is None else await self._unchecked[1](value)
+
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
         """Run the tool, or use the outcome from the fast path."""
         outcome = BODY_OUTCOME.get()
@@ -136,10 +140,7 @@ class PlannedTool(FunctionTool):
                 known = self.parameters.get("properties", {})
                 raise arguments_.with_known(error, arguments, known) from error.__cause__
         BODY_OUTCOME.set(None)  # for this call only: if the tool calls another tool, that tool must run
-        value = outcome.unwrap()
-        if self._unchecked is not None:  # the fast path could not write the value, and has not checked it
-            value = await self._unchecked[1](value)
-        return self.convert(value)
+        return self.convert(await self.check_result(outcome.unwrap()))  # the fast path has not checked it
 
     def convert_result(self, raw_value: Any) -> ToolResult:
         """Convert a returned value to a tool result.

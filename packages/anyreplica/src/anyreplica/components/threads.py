@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from anyio import CancelScope
-from anyio._backends._asyncio import AsyncIOBackend
+from anyio._backends._asyncio import AsyncIOBackend, CancelScope
 from anyio._core._eventloop import claim_worker_thread, threadlocals
 
 _IDLE_SECONDS = 10.0

@@ -1,10 +1,10 @@
 """What this package knows of a request: one object in the ASGI scope that all middleware share."""
 
 import re
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Scope
 
 from anyreplica.settings.paths import PathSettings
 
@@ -126,21 +126,6 @@ def path_of(scope: Scope) -> str:
     if prefix and path.startswith(prefix) and path[len(prefix) : len(prefix) + 1] in ("", "/"):
         return path[len(prefix) :]
     return path
-
-
-def by_path(exact: Mapping[str, ASGIApp], others: ASGIApp) -> ASGIApp:
-    """Return an app that sends a request to the app of its exact path, and every other request to `others`.
-
-    The routing of Starlette would take as much time as a whole call.
-    """
-
-    def answer(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        if scope["type"] != "http":
-            return others(scope, receive, send)
-        app = exact.get(scope["path"]) or exact.get(path_of(scope), others)
-        return app(scope, receive, send)
-
-    return answer
 
 
 def drop_session_id(scope: Scope) -> None:

@@ -7,14 +7,14 @@ messages of standard ASGI.
 """
 
 import json
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Iterable, Mapping
 from typing import Any
 
 import orjson
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from anyreplica.http.request_record import headers_of
+from anyreplica.http.request_record import headers_of, path_of
 
 # The last two headers stop proxies from buffering events.
 EVENT_STREAM_HEADERS = [
@@ -91,16 +91,23 @@ class StandardOnly:
         await self.app(scope, receive, send)
 
 
-def compressed(app: ASGIApp, smallest: int) -> ASGIApp:
-    """Return an app that compresses replies of at least `smallest` bytes with gzip.
+def by_path(exact: Mapping[str, ASGIApp], others: ASGIApp, smallest: int = 0) -> ASGIApp:
+    """Return an app that sends a request to the app of its exact path, and every other request to `others`.
 
-    If the ASGI server accepts a reply in one message, it compresses the replies itself, as the uvicorn protocol of this
-    package does.
+    The routing of Starlette would take as much time as a whole call.
+
+    Args:
+        smallest: minimum size in bytes of the replies of `exact` that are compressed with gzip. 0: none is. If the ASGI
+            server accepts a reply in one message, it compresses the replies itself, as the uvicorn protocol of this
+            package does.
     """
-    gzip = GZipMiddleware(app, smallest, 1)
+    standard = {path: GZipMiddleware(app, smallest, 1) for path, app in exact.items()} if smallest else exact
 
     def answer(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        return (app if WHOLE in scope.get("extensions", ()) else gzip)(scope, receive, send)
+        if scope["type"] != "http":
+            return others(scope, receive, send)
+        apps = exact if WHOLE in scope.get("extensions", ()) else standard
+        return (apps.get(scope["path"]) or apps.get(path_of(scope), others))(scope, receive, send)
 
     return answer
 

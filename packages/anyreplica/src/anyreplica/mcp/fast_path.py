@@ -187,14 +187,16 @@ class FastPath:
         name, arguments = context.message.name, context.message.arguments or {}
         if name == plan.tool.name and len(arguments) <= plan.parameters:
             try:
-                running = plan.checked_call(arguments)
+                running = plan.call(arguments)
             except BaseException:  # noqa: BLE001
                 running = None
             if running is not None:
                 outcome = Outcome()
                 try:
-                    outcome.value = await running
-                    return plan.convert(outcome.value)
+                    value = outcome.value = await running
+                    if type(value) is not str or not value.isascii():
+                        value = outcome.value = await plan.tool.check_result(value)
+                    return plan.convert(value)
                 except BaseException as error:  # noqa: BLE001
                     outcome.error = body_error(error)
                 BODY_OUTCOME.set(outcome)

@@ -132,7 +132,6 @@ class Plan:
 
     Attributes:
         call: validates the arguments and calls the tool's function. `write` refuses an invalid result.
-        checked_call: does the same, and also checks the result.
         parameters: maximum number of arguments of a call.
         seconds: time limit of a call.
         write: writes a result as JSON. It returns None for an unusual kind of result.
@@ -157,7 +156,6 @@ class Plan:
         wrapped = output is not None and output.wraps
         self.tool = tool
         self.call = sdk.compiled(tool, tool.direct_function)
-        self.checked_call = sdk.compiled(tool, tool.fn) if middleware else self.call
         self.parameters = len(tool.parameters.get("properties", {}))
         self.seconds = seconds
         returns_str = output is not None and output.is_text

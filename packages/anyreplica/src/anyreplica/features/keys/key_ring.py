@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -69,7 +70,7 @@ class KeyRing:
         The search uses the SHA-256 of the key. So the duration of the search does not reveal how much of a key is
         right.
         """
-        return _now(self._by_hash.get(hashlib.sha256(key).digest())).caller
+        return _now(self._by_hash.get(_digest(key))).caller
 
     def signer(self, name: str) -> Caller | None:
         """Return the caller that signs with the key of this id, or None if there is no valid key."""
@@ -111,6 +112,12 @@ class KeyRing:
         hashes = {bytes.fromhex(entry.hash[7:]): holders[entry.id] for entry in entries if entry.hash}
         self._by_name = holders
         self._by_hash = {**hashes, **self._fixed}
+
+
+@lru_cache(maxsize=1024)
+def _digest(key: bytes) -> bytes:
+    """Return the SHA-256 of a key. Most requests have a key that was in an earlier one."""
+    return hashlib.sha256(key).digest()
 
 
 def _now(holder: _Holder | None) -> _Holder:
