@@ -66,7 +66,7 @@ class AccessLog:
             await self.app(scope, receive, send)
             return
         started = time.perf_counter()
-        identity = _identity(scope)
+        identity = _identity(scope.get(RECORD) or record_of(scope))
         status = 0
 
         def send_with_id(message: Message) -> Awaitable[None]:
@@ -111,8 +111,8 @@ class AccessLog:
                 logger.exception("A request could not be recorded")
 
 
-def _identity(scope: Scope) -> str:
-    given = record_of(scope).headers.get(b"x-request-id")
+def _identity(record: RequestRecord) -> str:
+    given = record.headers.get(b"x-request-id")
     if given is not None and _WELL_FORMED.fullmatch(given):
         return str(given, "ascii")
     # Not a secret: it only identifies the log lines of a request. This form takes half the time of an f-string.

@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from anyreplica.http.refusal import ClientGone, Refused, send_refusal
 from anyreplica.http.request_limits import RequestLimits
-from anyreplica.http.request_record import LONGEST, Headers, RequestRecord, record_of
+from anyreplica.http.request_record import LONGEST, RECORD, Headers, RequestRecord, record_of
 from anyreplica.http.responses import PING_SECONDS, send_response
 from anyreplica.http.trace_context import untraced
 from anyreplica.mcp.cached_lists import CACHED_METHODS, CachedLists
@@ -221,7 +221,7 @@ class McpEndpoint:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         call = None
         try:
-            record = record_of(scope)
+            record: RequestRecord = scope.get(RECORD) or record_of(scope)
             headers = record.headers
             limits = self.limits
             facts = record.facts
@@ -241,23 +241,19 @@ class McpEndpoint:
             elif isinstance(message, Response) and self.sessions is not None:
                 await self.sessions.receive_response(message, headers, scope, send)
                 return
-            slot = limits.in_flight
-            release = None
             listens = message.method == _LISTEN
-            if listens or message.memory or limits.limiter is not None or slot.count >= slot.most:
+            if listens or message.memory or limits.limiter is not None:
                 release = await limits.count(scope, called_tool(message), message.id, message.memory, listens=listens)
-            else:  # the same as `InFlight.acquire`, but faster, for the most frequent case
-                slot.count += 1
+            else:  # the same as `limits.count`, without a coroutine
+                limits.in_flight.acquire(message.id)
+                release = limits.in_flight.release
             try:
                 await (self._acknowledge(message, headers, scope, send) if call is None else self.paths.answer(call))
             except asyncio.CancelledError:  # the replica stops, and SHUTDOWN_GRACE_SECONDS are over
                 await _stop(call)
                 raise
             finally:
-                if release is None:
-                    slot.count -= 1
-                else:
-                    release()
+                release()
         except Refused as refused:
             await send_refusal(scope, send, refused)
         except ClientGone:

@@ -138,7 +138,8 @@ class FastPath:
         await self.answer(call, plan)
 
     async def _plainly(self, call: Call, plan: Plan) -> bytes | Handover:
-        arguments = _arguments(call)
+        params = call.request.params or {}
+        arguments: dict[str, Any] = params.get("arguments") or {}
         if len(arguments) > plan.parameters:  # the FastMCP path reports the unknown arguments
             return Handover()
         self.bindings[plan.server].bind(call)
@@ -164,8 +165,9 @@ class FastPath:
 
     async def _within_middleware(self, call: Call, plan: Plan) -> bytes | Handover:
         END.set(time.monotonic() + plan.seconds)  # this task runs this call only, so the deadline affects no other call
+        params = call.request.params or {}
         context: MiddlewareContext[Any] = MiddlewareContext(
-            message=CallToolRequestParams(name=plan.tool.name, arguments=_arguments(call)),
+            message=CallToolRequestParams(name=plan.tool.name, arguments=params.get("arguments") or {}),
             source="client",
             type="request",
             method="tools/call",
@@ -201,7 +203,3 @@ class FastPath:
                     outcome.error = body_error(error)
                 BODY_OUTCOME.set(outcome)
         return await self.mcp.call_tool(name, arguments, run_middleware=False)
-
-
-def _arguments(call: Call) -> dict[str, Any]:
-    return (call.request.params or {}).get("arguments") or {}

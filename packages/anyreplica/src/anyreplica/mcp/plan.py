@@ -200,14 +200,16 @@ def _plain(result: ToolResult) -> tuple[bytes, bytes | None, bool] | None:
     if result.is_error or type(result) is not ToolResult or len(content) != 1 or type(content[0]) is not TextContent:
         return None
     block = content[0]
-    if block.annotations is not None or block.meta is not None or block.model_extra:
+    if block.annotations is not None or block.meta is not None or block.__pydantic_extra__:
         return None
     wrapped = meta == _WRAPPED and type(value) is dict and value.keys() == {"result"}
     if not (wrapped or meta is None) or sdk.has_raw_result(result):
         return None
+    text = encode(block.text)
     if value is None:
-        return encode(block.text), None, False
-    return encode(block.text), encode(value["result"] if wrapped else value), wrapped
+        return text, None, False
+    inner: Any = value["result"] if wrapped else value
+    return text, text if inner is block.text else encode(inner), wrapped
 
 
 def _convert_str(tool: PlannedTool, value: Any) -> ToolResult:

@@ -307,11 +307,14 @@ class HttpProtocol(asyncio.Protocol):
             self._ended(cycle, task)
         else:
             self.server_state.tasks.add(task)
-            task.add_done_callback(functools.partial(self._ended, cycle), context=self._context)
+            task.add_done_callback(functools.partial(self._ended_later, cycle), context=self._context)
+
+    def _ended_later(self, cycle: Cycle, task: asyncio.Task[None]) -> None:
+        self.server_state.tasks.discard(task)
+        self._ended(cycle, task)
 
     def _ended(self, cycle: Cycle, task: asyncio.Task[None]) -> None:
         """Finish a request. uvicorn's own code handles errors."""
-        self.server_state.tasks.discard(task)
         if cycle.response_complete and not task.cancelled() and task.exception() is None:
             cycle.on_response = _nothing
             return
@@ -324,14 +327,15 @@ class HttpProtocol(asyncio.Protocol):
         """Continue with the data that the client has sent, or wait for its next request."""
         self.server_state.total_requests += 1
         self._active = None
-        if self.is_closing:
-            return
         self._idle_since = self.loop.time()
-        if self.reader.head_since is not None:  # the time limit starts again, because the server did not read
-            self.reader.head_since = self._idle_since
-        if self.reader.has_more:
+        reader = self.reader
+        if reader.head_since is not None:  # the time limit starts again, because the server did not read
+            reader.head_since = self._idle_since
+        if not (reader.unparsed or reader.waiting or reader.discarding or self.flow.read_paused) or self.is_closing:
+            return
+        if reader.has_more:
             self._go_on_later()
-        elif self.reader.discarding:  # the data after the request was not valid HTTP
+        elif reader.discarding:  # the data after the request was not valid HTTP
             self.linger()
         elif self.flow.read_paused:
             self.flow.resume_reading()
