@@ -61,7 +61,7 @@ def opened(replica: Attacked, stack: contextlib.ExitStack, data: bytes) -> Reade
 
 
 def test_a_thousand_streams_and_a_thousand_waiting_calls(attack: Attack, tmp_path: Path) -> None:
-    """A replica holds 1,000 idle streams of at most 24 kB each and 1,000 waiting calls, serves others, and refuses more."""
+    """A replica holds 1,000 idle streams (at most 24 kB each) and 1,000 waiting calls, serves others, refuses more."""
     with RedisServer(tmp_path / "redis.log") as redis, contextlib.ExitStack() as stack:
         limits = {"MAX_CONNECTIONS": "3000", "MAX_SUBSCRIPTIONS": "1000", "MAX_CLIENT_REQUESTS": "2000"}
         settings = {"REDIS_URL": redis.url, "HANDSHAKE_SESSIONS": "full", "MAX_REQUESTS_PER_CONNECTION": "0"}
