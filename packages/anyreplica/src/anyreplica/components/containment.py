@@ -28,7 +28,7 @@ Function = Callable[..., Any]
 
 AsyncFunction = Callable[..., Awaitable[Any]]
 
-Check = Callable[[Any], Awaitable[Any]]
+ResultCheck = Callable[[Any], Awaitable[Any]]
 """Completes and checks a result, see `result_check`."""
 
 ERRORS: dict[str, type[FastMCPError]] = {"tool": ToolError, "resource": ResourceError, "prompt": PromptError}
@@ -125,7 +125,7 @@ def as_async(fn: Function, threads: int | None) -> AsyncFunction:
     return run_here
 
 
-def result_check(kind: str, what: str) -> Check:
+def result_check(kind: str, what: str) -> ResultCheck:
     """Return a function that completes and checks the result of a component's function.
 
     It awaits an awaitable, and makes a list of the items of a generator.
@@ -155,7 +155,7 @@ def result_check(kind: str, what: str) -> Check:
     return check
 
 
-def checked(run: AsyncFunction, check: Check) -> AsyncFunction:
+def checked(run: AsyncFunction, check: ResultCheck) -> AsyncFunction:
     """Return an `async` function that calls `run` and checks its result."""
 
     @wraps(run)

@@ -21,7 +21,7 @@ from mcp_types import CallToolResult, InputRequiredResult
 from pydantic import PrivateAttr
 
 from anyreplica.components import arguments as arguments_
-from anyreplica.components.containment import Check, Function
+from anyreplica.components.containment import ResultCheck, Function
 from anyreplica.components.json_results import NO_JSON, check_value, serializer_of
 from anyreplica.components.output_schema import OutputSchema
 
@@ -90,11 +90,11 @@ class PlannedTool(FunctionTool):
 
     _seconds: float | None = PrivateAttr(None)
     _output: OutputSchema | None = PrivateAttr(None)
-    _unchecked: tuple[Function, Check] | None = PrivateAttr(None)
+    _unchecked: tuple[Function, ResultCheck] | None = PrivateAttr(None)
 
     @classmethod
     def of(
-        cls, tool: FunctionTool, fn: Callable[..., Any], unchecked: tuple[Function, Check] | None = None
+        cls, tool: FunctionTool, fn: Callable[..., Any], unchecked: tuple[Function, ResultCheck] | None = None
     ) -> "PlannedTool":
         """Return a planned tool like `tool` with another function.
 

@@ -200,7 +200,7 @@ def _plain(result: ToolResult) -> tuple[bytes, bytes | None, bool] | None:
     if result.is_error or type(result) is not ToolResult or len(content) != 1 or type(content[0]) is not TextContent:
         return None
     block = content[0]
-    if block.annotations is not None or block.meta is not None or block.__pydantic_extra__:
+    if block.annotations is not None or block.meta is not None or block.model_extra:
         return None
     wrapped = meta == _WRAPPED and type(value) is dict and value.keys() == {"result"}
     if not (wrapped or meta is None) or sdk.has_raw_result(result):
