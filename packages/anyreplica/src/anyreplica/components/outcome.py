@@ -21,7 +21,7 @@ from mcp_types import CallToolResult, InputRequiredResult
 from pydantic import PrivateAttr
 
 from anyreplica.components import arguments as arguments_
-from anyreplica.components.containment import ResultCheck, Function
+from anyreplica.components.containment import Function, ResultCheck
 from anyreplica.components.json_results import NO_JSON, check_value, serializer_of
 from anyreplica.components.output_schema import OutputSchema
 
