@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.peers.build import Kit
-from benchmarks.peers.toolchains import GO, RUST, TYPESCRIPT
+from benchmarks.peers.toolchains import GO, MCP_USE, RUST, TMCP, TYPESCRIPT
 from benchmarks.process import Process, Program, free_port, replica
 from benchmarks.wire import Family
 
@@ -51,7 +51,9 @@ def _module(name: str) -> Callable[[int, Path], Process]:
     return lambda core, folder: Process(name, core=core, folder=folder)
 
 
-_V1, _V2 = (_built(TYPESCRIPT, "node", f"{{}}/v{number}.mjs", NODE_ENV="production") for number in (1, 2))
+def _node(kit: Kit, file: str) -> Callable[[int, Path], Process]:
+    return _built(kit, "node", f"{{}}/{file}", NODE_ENV="production")
+
 
 SERVERS = (
     Server(FLOOR, "floor: bare ASGI, orjson", _module("benchmarks.floor"), families=(Family.HANDSHAKE,)),
@@ -59,7 +61,10 @@ SERVERS = (
     Server("rust", "Rust SDK (rmcp)", _built(RUST, "{}/target/release/peer"), kit=RUST),
     # Go counts the cores at its start, before its process is limited to one core.
     Server(GO_SDK, "Go SDK", _built(GO, "{}/peer", GOMAXPROCS="1"), kit=GO),
-    Server("ts2", "TypeScript SDK v2", _V2, kit=TYPESCRIPT),
-    Server("ts1", "TypeScript SDK v1", _V1, families=(Family.HANDSHAKE,), kit=TYPESCRIPT),
+    Server("ts2", "TypeScript SDK v2", _node(TYPESCRIPT, "v2.mjs"), kit=TYPESCRIPT),
+    Server("ts1", "TypeScript SDK v1", _node(TYPESCRIPT, "v1.mjs"), families=(Family.HANDSHAKE,), kit=TYPESCRIPT),
+    # Both answer with event streams: tmcp always, mcp-use in the handshake protocol.
+    Server("tmcp", "tmcp", _node(TMCP, "main.mjs"), kit=TMCP),
+    Server("mcp-use", "mcp-use v2", _node(MCP_USE, "main.mjs"), kit=MCP_USE),
     Server("fastmcp", "FastMCP without this project", _module("benchmarks.peers.stock")),
 )

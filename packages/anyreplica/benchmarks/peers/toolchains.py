@@ -20,14 +20,21 @@ def _add_sources(folder: Path) -> None:
     lock.write_text(re.sub(r"^(?=checksum = )", source[0] if source else "", pinned, flags=re.MULTILINE))
 
 
-TYPESCRIPT = Kit(
-    name="typescript",
-    tools=("node", "npm"),
-    version=("node", "--version"),
-    install="Node.js 20 or newer, with npm",
-    command=("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"),
-    dependency=("package.json", r'"(@modelcontextprotocol\S+)": "(\S+)"'),
-)
+def _node(folder: str, package: str) -> Kit:
+    """Return the kit of a peer for Node.js. `package` is a pattern for the names of its SDKs."""
+    return Kit(
+        name=folder,
+        tools=("node", "npm"),
+        version=("node", "--version"),
+        install="Node.js 20 or newer, with npm",
+        command=("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"),
+        dependency=("package.json", rf'"({package})": "(\S+)"'),
+    )
+
+
+TYPESCRIPT = _node("typescript", r"@modelcontextprotocol\S+")
+TMCP = _node("tmcp", "tmcp")
+MCP_USE = _node("mcp_use", "mcp-use")
 GO = Kit(
     name="go",
     tools=("go",),

@@ -37,10 +37,13 @@ def test_it_runs(tmp_path: Path) -> None:
 def test_locks_name_no_registry() -> None:
     """The lock files name no registry, so any registry can serve the packages. Each package has a checksum."""
     peers = PACKAGE / "benchmarks" / "peers"
-    packages = json.loads((peers / "typescript" / "package-lock.json").read_text())["packages"]
-    assert all(("integrity" in package and "resolved" not in package) for name, package in packages.items() if name)
-    lock = (peers / "rust" / "Cargo.lock").read_text()
-    assert "registry+" not in lock
-    assert lock.count("[[package]]") == lock.count("\nchecksum = ") + 1
+    locks = list(peers.glob("*/package-lock.json"))
+    assert len(locks) == 3
+    for lock in locks:
+        packages = json.loads(lock.read_text())["packages"]
+        assert all(("integrity" in package and "resolved" not in package) for name, package in packages.items() if name)
+    rust = (peers / "rust" / "Cargo.lock").read_text()
+    assert "registry+" not in rust
+    assert rust.count("[[package]]") == rust.count("\nchecksum = ") + 1
     for line in (peers / "rust" / "Cargo.toml").read_text().partition("[dependencies]\n")[2].splitlines():
         assert '"=' in line

@@ -216,7 +216,7 @@ async def _sample(*answers: bytes, checked: int = 1) -> Sample:
         (_http(b'{"id":2}'), "wrong reply: reply.id is 2, not 1"),
         (_http(b"hello"), "wrong reply: no JSON: b'hello'"),
         (_http(RIGHT, "503 Busy"), "wrong reply: HTTP 503: '{\"id\":1}'"),
-        (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\n", "no Content-Length (an event stream?)"),
+        (b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n5\r\n", "no Content-Length (an event stream?)"),
         (b"", "the server closed a connection"),
     ],
 )
@@ -243,6 +243,19 @@ def test_a_reply_in_pieces() -> None:
         parse(whole * 2)
     with pytest.raises(UnreadableReply, match="no Content-Length"):
         parse(b"HTTP/1.1 200 OK\r\nx-content-length: 5\r\n\r\n12345")
+
+
+def test_a_reply_in_chunks() -> None:
+    """A reply in chunks ends with the empty chunk. The body of an event stream is the data of its event."""
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    event = b"event: message\ndata: " + RIGHT + b"\n\n"
+    for body in (RIGHT, event):
+        chunks = b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in (body[:3], body[3:], b""))
+        whole = head + chunks
+        assert all(parse(whole[:length]) is None for length in range(len(whole)))
+        assert parse(whole) == Reply(b"200", RIGHT)
+        with pytest.raises(UnreadableReply, match="more than one reply"):
+            parse(whole * 2)
 
 
 def test_a_sample() -> None:
