@@ -140,7 +140,7 @@ class PlannedTool(FunctionTool):
                 known = self.parameters.get("properties", {})
                 raise arguments_.with_known(error, arguments, known) from error.__cause__
         BODY_OUTCOME.set(None)  # for this call only: if the tool calls another tool, that tool must run
-        return self.convert(await self.check_result(outcome.unwrap()))  # the fast path has not checked it
+        return self.convert(outcome.unwrap())
 
     def convert_result(self, raw_value: Any) -> ToolResult:
         """Convert a returned value to a tool result.

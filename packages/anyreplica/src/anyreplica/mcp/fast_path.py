@@ -84,6 +84,14 @@ class Bindings(dict[FastMCP, Binding]):
         return made
 
 
+async def _unwritten(plan: Plan, value: Any) -> Handover:
+    """Complete and check a result that the fast path cannot write, and hand it over."""
+    try:
+        return Handover(after_body=Outcome(await plan.tool.check_result(value)))
+    except BaseException as error:  # noqa: BLE001  # even a SystemExit must end this call only
+        return Handover(after_body=Outcome(error=body_error(error)))
+
+
 class FastPath:
     """The path for tools with a call plan. `fallback` is the FastMCP path, which takes over unusual calls."""
 
@@ -157,7 +165,7 @@ class FastPath:
         except Exception:  # noqa: BLE001  # the FastMCP path reports what is wrong with the value
             written = None
         if written is None:
-            return Handover(after_body=Outcome(value))
+            return await _unwritten(plan, value)
         text, content = written
         if content is None:
             return plan.templates.bare[call.version].fill(call.request.id, text, b"")

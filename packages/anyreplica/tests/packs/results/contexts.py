@@ -231,6 +231,12 @@ async def injected_from_another(found: str = Depends(_from_another), one: str = 
 
 
 @tool
+async def injected_into_generator(one: str = Depends(_async_manager)) -> list[str]:
+    """Return a generator that needs the dependency while its items are read."""
+    return (f"{one} {sorted(_open)}" for _ in range(2))  # type: ignore[return-value]
+
+
+@tool
 async def injected_around_another(ctx: Context, one: str = Depends(_async_manager)) -> list[Any]:
     """Call a tool with dependencies while this tool's dependencies stay open."""
     inner = await ctx.fastmcp.call_tool("injected_in_a_thread", {})
