@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import httpx
 import hypothesis
@@ -47,7 +47,7 @@ def pytest_configure(config: pytest.Config) -> None:
         # A shell's background job ignores SIGINT. Its child processes would ignore the Ctrl-C that the tests send.
         signal.signal(signal.SIGINT, signal.default_int_handler)
     # Hypothesis sets no time limit for an input, because a busy machine may be slow. Benchmarks measure time.
-    hypothesis.settings.register_profile("untimed", deadline=None)
+    hypothesis.settings.register_profile("untimed", deadline=None, max_examples=generated(100).max_examples)
     hypothesis.settings.load_profile("untimed")
     unknown = REQUIRED - _LACKS.keys()
     if unknown:
@@ -193,6 +193,15 @@ def free_port() -> int:
             probe.bind(("127.0.0.1", port))
             return port
     raise AssertionError("no free port found")
+
+
+GENERATED_SHARE = int(os.environ.get("GENERATED_SHARE", "1"))
+"""Property-based tests use one of so many generated inputs. `make test` sets it, because it must end soon."""
+
+
+def generated(count: int, **options: Any) -> hypothesis.settings:
+    """Return the settings of a property-based test with `count` generated inputs, or a share of them."""
+    return hypothesis.settings(max_examples=max(5, count // GENERATED_SHARE), deadline=None, **options)
 
 
 def until(condition: Callable[[], bool], what: str | Callable[[], str], seconds: float = 60) -> None:

@@ -18,13 +18,16 @@ SIDE_BY_SIDE = $(BIN)/python -m pytest $(WHERE) --dist loadfile
 NONE = [ $$? = 5 ]
 # Processes of tests that run at the same time. Tests with servers mostly wait, so each core runs several of them.
 CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+# Folders of the tier *system* (tests/tiers.py). `make test` need not read them.
+SYSTEM := $(patsubst %,--ignore=$(CHASSIS)/tests/%,conformance helm swarm world)
 QUICK := (not servers and not system and not slow) or smoke
 BUSY_SHARE ?= 1
 BUSY_TESTS ?= not system
 
 # With ARGS=tests/test_words.py, only this file of the server's tests runs, and no test of anyreplica.
+test:: export GENERATED_SHARE ?= 5
 test::
-	@$(if $(filter tests/%,$(ARGS)),,$(SIDE_BY_SIDE) -n $(CORES) -m "$(QUICK)" $(ARGS) || $(NONE))
+	@$(if $(filter tests/%,$(ARGS)),,$(SIDE_BY_SIDE) -n $$(($(CORES) + 1)) -m "$(QUICK)" $(SYSTEM) $(ARGS) || $(NONE))
 
 test-all: $(READY) ## run the tests of anyreplica that need this machine only (15 minutes; REQUIRE=redis: fail instead of skip if Redis is missing)
 	@$(if $(WHERE),$(BIN)/python -m pytest)

@@ -107,7 +107,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     ]
     config.hook.pytest_deselected(items=list(set(items).difference(kept)))
     items[:] = kept
-    items.sort(key=lambda item: not any(item.path.match(file) for file in _LONGEST))
+    longest = {_TESTS / file for file in _LONGEST}
+    items.sort(key=lambda item: item.path not in longest)
     config.option.loadscopereorder = False  # pytest-xdist would start the files with most tests first
 
 

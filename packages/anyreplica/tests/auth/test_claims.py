@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from anyreplica.auth.caller import Caller
 from anyreplica.features.keys.tokens import Tokens
 from anyreplica.settings.rate import NO_RATE
+from conftest import generated
 from tests.auth.issuer import AUDIENCE, NAME, Issuer
 
 Check = Callable[[str], Caller | None]
@@ -119,7 +120,7 @@ CLAIMS = ("iss", "aud", "sub", "exp", "nbf", "iat", "jti", "scope", "scp", "clie
 HEADERS = ("alg", "kid", "typ", "cty", "crit", "b64", "jwk", "jku", "x5c", "x5u", "x5t", "")
 
 
-@settings(deadline=None, max_examples=300)
+@generated(300)
 @given(st.dictionaries(st.sampled_from(CLAIMS), VALUES, min_size=1, max_size=4))
 @example({"exp": math.inf})
 @example({"exp": 10**400})
@@ -145,7 +146,7 @@ def test_no_claim_is_an_error(issuer: Issuer, check: Check, claims: dict[str, An
     assert all(type(said[name]) in (int, float) for name in ("exp", "nbf", "iat") if name in said)
 
 
-@settings(deadline=None, max_examples=300)
+@generated(300)
 @given(st.dictionaries(st.sampled_from(HEADERS), VALUES, min_size=1, max_size=4))
 @example({"alg": ["ES256"]})
 @example({"alg": {"ES256": 1}})

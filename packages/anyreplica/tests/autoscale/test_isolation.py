@@ -9,7 +9,7 @@ from typing import Any, cast
 from unittest.mock import create_autospec
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
@@ -19,6 +19,7 @@ from anyreplica.autoscale.docker_api import DockerApi
 from anyreplica.autoscale.metrics import AutoscaleMetrics
 from anyreplica.autoscale.page import MAX_BYTES, Page, metrics_client
 from anyreplica.autoscale.service import ReplicaTask, Service
+from conftest import generated
 from tests.autoscale.engine import LABELS, Engine, task
 from tests.autoscale.hostile import Answer, damaged_pages, free_port_of, listening, never_ends, sends
 from tests.autoscale.test_autoscaler import lines, look, page, text_of
@@ -319,7 +320,7 @@ FAKE = fake_docker(SCALED, "bad", "good")
 
 
 @pytest.mark.slow
-@settings(max_examples=300)
+@generated(300)
 @given(st.lists(st.lists(damaged_pages(), min_size=3, max_size=3), min_size=1, max_size=3))
 def test_damaged_pages_harm_only_their_service(pages: list[list[bytes]]) -> None:
     """After damaged pages of three replicas, each look ends, all bounds hold, and the other service is scaled."""

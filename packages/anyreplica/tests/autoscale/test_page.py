@@ -6,7 +6,7 @@ import math
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, generate_latest
 
@@ -14,6 +14,7 @@ from anyreplica.autoscale.page import MAX_BUCKETS, MAX_BYTES, MAX_LINE_BYTES, MA
 from anyreplica.autoscale.readings import Reading
 from anyreplica.features.metrics.requests import RequestMetrics
 from anyreplica.http.request_record import RECORD, RequestRecord
+from conftest import generated
 from tests.autoscale.hostile import damaged_pages
 
 
@@ -154,7 +155,7 @@ def test_a_large_replica_is_far_from_each_limit() -> None:
     assert text.count(b"\n") < MAX_LINES / 2
 
 
-@settings(max_examples=200)
+@generated(200)
 @given(damaged_pages() | st.binary(max_size=2000), st.integers(1, 5000))
 def test_a_damaged_page_is_a_reading_or_a_value_error(text: bytes, step: int) -> None:
     """Any bytes, in whatever parts, are a ValueError or figures that can be used, and harm no other page."""

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from fastmcp.exceptions import ToolError
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from conftest import until
+from conftest import generated, until
 from tests.examples.conftest import SECRET
 
 
@@ -67,7 +67,7 @@ WORDS += [*("docs", "deep", "link", "root-secret", "file", "folder", "absolute",
 PATHS = st.lists(st.sampled_from(WORDS) | st.text(max_size=3), max_size=6)
 
 
-@settings(max_examples=500, deadline=None)
+@generated(500)
 @given(names=PATHS, separator=st.sampled_from(["/", "//", "\\"]), front=st.sampled_from(["", "/", "TOP/"]))
 @example(names=["up", "secret.txt"], separator="/", front="")
 @example(names=["root-secret", "a.txt"], separator="/", front="../")

@@ -6,9 +6,10 @@ from urllib.parse import parse_qsl, unquote
 
 import pytest
 from fastmcp.exceptions import ToolError
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from conftest import generated
 from tests.examples.upstream import Gateway, response
 
 REFUSED = ["/", "///", "//elsewhere/x", "/\\elsewhere", "http://elsewhere/", "..", "../admin", "a/../../admin"]
@@ -48,7 +49,7 @@ PATHS = st.lists(st.sampled_from(PARTS) | st.text(max_size=4), max_size=8).map("
 VALUES = st.text(max_size=5) | st.integers() | st.sampled_from(PARTS)
 
 
-@settings(max_examples=400, deadline=None)
+@generated(400)
 @given(path=PATHS, query=st.dictionaries(st.text(max_size=5) | st.sampled_from(PARTS), VALUES, max_size=3))
 @example(path="@ELSEWHERE/", query={})
 @example(path="http:/ELSEWHERE/", query={"..": "/../"})

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any, cast
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from starlette.types import Scope
 from uvicorn.server import ServerState
@@ -17,6 +17,7 @@ from anyreplica.http.uvicorn.connections import KEY, Connections
 from anyreplica.http.uvicorn.cycle import Cycle
 from anyreplica.http.uvicorn.protocol import HttpProtocol
 from anyreplica.http.uvicorn.reader import _MOST_KNOWN, _MOST_LEARNT
+from conftest import generated
 from tests.http.connections import CONFIG, Wire
 
 FIELDS = (b"Host", b"Accept", b"Content-Type", b"X-Some")
@@ -99,7 +100,7 @@ def _request(draw: st.DrawFn) -> bytes:
     return b"\r\n".join([start, *draw(st.permutations(lines))]) + b"\r\n\r\n" + body
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@generated(400, suppress_health_check=[HealthCheck.too_slow])
 @given(_pieces())
 def test_a_known_head_gives_what_the_parser_gives(pieces: list[bytes]) -> None:
     """The differential test: the same data with and without remembered heads, on a new connection and on an old one."""

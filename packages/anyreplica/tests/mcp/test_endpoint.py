@@ -5,10 +5,10 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from conftest import Server, StartServer, until
+from conftest import Server, StartServer, generated, until
 from tests.calls import ENVELOPE, HEADERS, VERSION, call, legacy, modern, post, request, text
 from tests.damage.dice import Dice
 from tests.damage.messages import CALLS, damaged, encoded, message
@@ -143,7 +143,7 @@ def _bodies(draw: st.DrawFn) -> bytes:
     return encoded(dice, damaged(dice, message(dice, None, CALLS)))
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@generated(300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(body=_bodies(), new=st.booleans())
 def test_no_message_breaks_the_server(local_url: str, body: bytes, new: bool) -> None:
     """Any JSON body gets a reply below 500, and the replica continues to serve."""

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from fastmcp.exceptions import ToolError
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from conftest import StartServer
+from conftest import StartServer, generated
 from examples.analytics import _generated
 from tests.calls import call, legacy, text
 from tests.examples.analytics.conftest import Analytics
@@ -36,7 +36,7 @@ def sums(key: Callable[[int, date], Any], span: list[date | None], region: str =
     return {key: (len(cents), sum(cents) / 100) for key, cents in found.items()}
 
 
-@settings(max_examples=30, deadline=None)
+@generated(30)
 @given(span=SPANS)
 def test_sales_by_region(analytics: Analytics, span: list[date | None]) -> None:
     """Sales by region count all sales of the period, including the first and the last day."""
@@ -48,7 +48,7 @@ def test_sales_by_region(analytics: Analytics, span: list[date | None]) -> None:
     assert said.complete
 
 
-@settings(max_examples=30, deadline=None)
+@generated(30)
 @given(span=SPANS, region=REGIONS | st.none(), limit=st.integers(1, 100))
 def test_top_customers(analytics: Analytics, span: list[date | None], region: str | None, limit: int) -> None:
     """Top customers are those with the highest revenue; equal ones have the same order on both databases."""
@@ -60,7 +60,7 @@ def test_top_customers(analytics: Analytics, span: list[date | None], region: st
     ]
 
 
-@settings(max_examples=30, deadline=None)
+@generated(30)
 @given(span=SPANS, region=REGIONS | st.none(), period=st.sampled_from([("day", 10), ("month", 7), ("year", 4)]))
 def test_revenue_trend(
     analytics: Analytics, span: list[date | None], region: str | None, period: tuple[str, int]
@@ -91,7 +91,7 @@ PIECES += [" OR ", "1=1", "DROP TABLE sales", "north", "NULL", "UNION SELECT", "
 HOSTILE = st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=8).map("".join)
 
 
-@settings(max_examples=300, deadline=None)
+@generated(300)
 @given(region=HOSTILE)
 @example(region="north' OR '1'='1")
 @example(region="'; DROP TABLE sales; --")

@@ -4,11 +4,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from conftest import StartServer
+from conftest import StartServer, generated
 from tests.calls import call, legacy, text
 from tests.examples.devops.conftest import Devops, Engine
 from tests.examples.devops.swarm import SECRET, SWARM, service, task
@@ -74,7 +74,7 @@ def test_health_and_updates(devops: Devops, engine: Engine, update: str | None) 
 NAMES = st.text('ab/.-_%"\\{}[]?&#\0\n é', max_size=8) | st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,70}")
 
 
-@settings(max_examples=100, deadline=None)
+@generated(100)
 @given(name=NAMES)
 @example(name="we")
 @example(name="id-of-web")

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import yaml
 from fastmcp.exceptions import ToolError
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from conftest import StartServer
+from conftest import StartServer, generated
 from examples.utilities._document import MOST_CHARACTERS
 from examples.utilities.tools import convert_format, validate_format
 from tests.calls import call, text
@@ -39,7 +39,7 @@ def through(value: Any, *targets: Any) -> str:
     return written
 
 
-@settings(max_examples=400, deadline=None)
+@generated(400)
 @given(value=nested(SCALARS | st.none() | st.integers()))
 @example(value=ODD)
 @example(value=dict.fromkeys(ODD, 1.5))
@@ -50,7 +50,7 @@ def test_json_through_yaml(value: Any) -> None:
     assert json.loads(convert_format(written, "yaml", "json")) == value
 
 
-@settings(max_examples=400, deadline=None)
+@generated(400)
 @given(value=st.dictionaries(TEXTS, nested(SCALARS), max_size=5))
 @example(value=dict.fromkeys(ODD, 1.5))
 @example(value={"a": {each: {} for each in ODD}, "b": [{"c": [{}, []]}], "d": {"e": {"f": {"g": ODD}}, "h": 1}})
@@ -69,7 +69,7 @@ def tables(draw: st.DrawFn) -> list[dict[str, str]]:
     return [dict(zip(header, row, strict=True)) for row in rows]
 
 
-@settings(max_examples=400, deadline=None)
+@generated(400)
 @given(rows=tables())
 @example(rows=[{"": ""}])
 @example(rows=[{each: each for each in ODD if each != "\ufeff"}])
@@ -82,7 +82,7 @@ def test_json_through_csv(rows: list[dict[str, str]]) -> None:
     assert json.loads(through(rows, "csv", "yaml", "csv", "json")) == rows
 
 
-@settings(max_examples=200, deadline=None)
+@generated(200)
 @given(day=st.dates() | st.datetimes() | st.times(), number=st.floats())
 def test_dates_and_all_numbers_through_yaml(day: Any, number: float) -> None:
     """Dates and numbers survive TOML and YAML, but YAML has no times without a date, and JSON only texts."""
@@ -209,7 +209,7 @@ PIECES += ["+01:00", "\ud800"]
 FORMATS = st.sampled_from(["json", "yaml", "toml", "csv"])
 
 
-@settings(max_examples=1500, deadline=None)
+@generated(1500)
 @given(document=st.lists(st.sampled_from(PIECES), max_size=12).map("".join), source=FORMATS, target=FORMATS)
 def test_any_text_gets_a_result_or_an_error(document: str, source: Any, target: Any) -> None:
     """Any text gets a valid result or an error."""

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 from fastmcp.exceptions import ToolError
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from conftest import generated
 from examples.utilities.tools import validate_format
 
 DATE_TIMES = ["1985-04-12T23:20:50.52Z", "1996-12-19T16:39:57-08:00", "1990-12-31T23:59:60Z"]
@@ -84,7 +85,7 @@ PIECES = ["2026-01-31T13:30:00", "Z", "+01:00", ":", "::", ".", "1", "ff", "-", 
 PIECES += ["/", "\0", "é"]
 
 
-@settings(max_examples=500, deadline=None)
+@generated(500)
 @given(text=st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=10).map("".join))
 def test_any_text_is_valid_or_invalid(text: str) -> None:
     """Each text is valid without a reason or invalid with one, and a valid URL is printable ASCII."""
