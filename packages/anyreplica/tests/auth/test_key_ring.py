@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from anyreplica.features.keys import key_ring
 from anyreplica.features.keys.key import hash_of
 from anyreplica.features.keys.key_ring import KeyRing
 from anyreplica.settings.rate import NO_RATE
@@ -102,6 +103,17 @@ def test_a_key_is_valid_in_its_period(file: Path) -> None:
     file.write_text(text + line("now", C, not_before="2026-01-01T00:00:00Z", expires="2999-01-01T00:00:00Z"))
     ring = KeyRing(None, file, NO_RATE)
     assert [ring.caller(key.encode()) is not None for key in (A, B, C)] == [False, False, True]
+
+
+def test_only_short_keys_are_remembered(file: Path) -> None:
+    """A client cannot fill the memory with long keys that nobody has."""
+    ring = KeyRing(None, file, NO_RATE)
+    for key in (A.encode(), b"x" * key_ring._LONGEST_KNOWN):
+        ring.caller(key)
+    before = key_ring._digest.cache_info().currsize
+    assert ring.caller(b"x" * (key_ring._LONGEST_KNOWN + 1)) is None
+    assert key_ring._digest.cache_info().currsize == before
+    assert ring.caller(A.encode()) is not None
 
 
 def test_a_rotation_loses_no_request(start_server: StartServer, file: Path) -> None:

@@ -25,11 +25,13 @@ _THREADS = ThreadPoolExecutor(os.cpu_count(), "gzip")
 _OF_GZIP = re.compile(r"(?:gzip|x-gzip|\*)(?:\s*;\s*q=(?P<q>[0-9.]+))?", re.IGNORECASE)
 
 
-@lru_cache(maxsize=64)
 def accepts_gzip(said: bytes) -> bool:
-    """Return whether the value of `Accept-Encoding` accepts gzip."""
-    if len(said) > 1000:
-        return False
+    """Return whether the value of `Accept-Encoding` accepts gzip. A value of more than 1,000 bytes does not."""
+    return len(said) <= 1000 and _accepts_gzip(said)
+
+
+@lru_cache(maxsize=64)
+def _accepts_gzip(said: bytes) -> bool:
     accepted = {}
     for part in said.decode("latin-1").split(","):
         match = _OF_GZIP.fullmatch(part.strip())

@@ -26,6 +26,9 @@ LOOK_SECONDS = 0.25
 """Time between two checks of the file. The key ring reloads the file when two checks in a row find the same change: a
 program may still be writing the file, and the first half alone may be a valid file without the other keys."""
 
+_LONGEST_KNOWN = 256
+"""Maximum length of a key whose hash is remembered, in bytes. A client may send a key as long as a request head."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Holder:
@@ -70,7 +73,8 @@ class KeyRing:
         The search uses the SHA-256 of the key. So the duration of the search does not reveal how much of a key is
         right.
         """
-        return _now(self._by_hash.get(_digest(key))).caller
+        digest = _digest(key) if len(key) <= _LONGEST_KNOWN else _digest.__wrapped__(key)
+        return _now(self._by_hash.get(digest)).caller
 
     def signer(self, name: str) -> Caller | None:
         """Return the caller that signs with the key of this id, or None if there is no valid key."""
