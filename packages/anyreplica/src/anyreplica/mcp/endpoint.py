@@ -241,19 +241,23 @@ class McpEndpoint:
             elif isinstance(message, Response) and self.sessions is not None:
                 await self.sessions.receive_response(message, headers, scope, send)
                 return
+            slot = limits.in_flight
+            release = None
             listens = message.method == _LISTEN
-            if listens or message.memory or limits.limiter is not None:
+            if listens or message.memory or limits.limiter is not None or slot.count >= slot.most:
                 release = await limits.count(scope, called_tool(message), message.id, message.memory, listens=listens)
-            else:  # the same as `limits.count`, without a coroutine
-                limits.in_flight.acquire(message.id)
-                release = limits.in_flight.release
+            else:  # the same as `InFlight.acquire`, but faster, for the most frequent case
+                slot.count += 1
             try:
                 await (self._acknowledge(message, headers, scope, send) if call is None else self.paths.answer(call))
             except asyncio.CancelledError:  # the replica stops, and SHUTDOWN_GRACE_SECONDS are over
                 await _stop(call)
                 raise
             finally:
-                release()
+                if release is None:
+                    slot.count -= 1
+                else:
+                    release()
         except Refused as refused:
             await send_refusal(scope, send, refused)
         except ClientGone:
