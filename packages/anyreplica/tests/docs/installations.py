@@ -14,7 +14,7 @@ _END = re.compile(r"[`;&|()<>,\n]|\s#|\\n|\.(?:\s|$)")
 """What ends a command in a script, in a sentence and in a message."""
 _WORD = re.compile(r'"([^"]+)"|\'([^\']+)\'|([^\s"\']+)')
 _TAKES_VALUE = {"-r", "-c", "-t", "-w", "-i", "-f", "--requirement", "--target", "--wheel-dir", "--only-binary"}
-_TAKES_VALUE |= {"--prefix", "--python", "--index-url", "--find-links", "--from", "--spec"}
+_TAKES_VALUE |= {"--prefix", "--python", "--find-links", "--from", "--spec"}
 _NAMES_PACKAGE = {"--from", "--spec", "--with"}
 _NAME = re.compile(r"(@?[A-Za-z0-9][\w./-]*?)(?:\[[\w,-]*\])?(?:@[\w.^~-]+|[=<>!~]=?.*)?")
 _OWN = re.compile(r"(?<![\w./-])(anyreplica|mcp-server)(?:\[[\w,]+\])?(?:[=~!<>]=)\s*\d")

@@ -107,22 +107,14 @@ def as_async(fn: Function, threads: int | None) -> AsyncFunction:
     """
     if inspect.isfunction(fn) and fn.__code__.co_flags & inspect.CO_COROUTINE:
         return fn
-    if inspect.iscoroutinefunction(fn):
-
-        @wraps(fn)
-        async def run(*args: Any, **kwargs: Any) -> Any:
-            return await _settled(await fn(*args, **kwargs))
-
-        return run
-
-    if threads is not None and not inspect.isasyncgenfunction(fn):
+    if threads is not None and not (inspect.iscoroutinefunction(fn) or inspect.isasyncgenfunction(fn)):
         return wraps(fn)(_in_a_thread(fn, Threads(threads)))
 
     @wraps(fn)
-    async def run_here(*args: Any, **kwargs: Any) -> Any:
+    async def run(*args: Any, **kwargs: Any) -> Any:
         return await _settled(fn(*args, **kwargs))
 
-    return run_here
+    return run
 
 
 def result_check(kind: str, what: str) -> ResultCheck:

@@ -85,7 +85,10 @@ class Preparation:
             wrapped = wrap(tool, wrapped)
         if type(tool) is not FunctionTool:
             return tool.model_copy(update={"fn": _marked(wrapped)})  # its own class may run it in another way
-        return PlannedTool.of(tool, _marked(wrapped), (run, check) if wrapped is contained else None)
+        # A dependency is closed when the function has ended, so a result such as a generator is completed before that.
+        injects = without_injected_parameters(tool.fn, run_in_thread=tool.run_in_thread) is not tool.fn
+        unchecked = None if injects or wrapped is not contained else (run, check)
+        return PlannedTool.of(tool, _marked(wrapped), unchecked)
 
     def _resource(self, component: FastMCPComponent, fn: Callable[..., Any]) -> Callable[..., Any]:
         what = f"resource {component.name!r}"

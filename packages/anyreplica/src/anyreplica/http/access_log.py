@@ -66,7 +66,7 @@ class AccessLog:
             await self.app(scope, receive, send)
             return
         started = time.perf_counter()
-        identity = _identity(scope.get(RECORD) or record_of(scope))
+        identity = _identity(scope.get(RECORD) or record_of(scope))  # usually there is a record: no call is needed
         status = 0
 
         def send_with_id(message: Message) -> Awaitable[None]:

@@ -155,8 +155,7 @@ class Plan:
         # Structured content must be an object. FastMCP puts any other value into an object, under the key `result`.
         wrapped = output is not None and output.wraps
         self.tool = tool
-        # A dependency is closed when the function has ended, so a result such as a generator is completed before that.
-        self.call = sdk.compiled(tool, tool.fn if sdk.injects(tool) else tool.direct_function)
+        self.call = sdk.compiled(tool, tool.direct_function)
         self.parameters = len(tool.parameters.get("properties", {}))
         self.seconds = seconds
         returns_str = output is not None and output.is_text

@@ -331,6 +331,7 @@ class HttpProtocol(asyncio.Protocol):
         reader = self.reader
         if reader.head_since is not None:  # the time limit starts again, because the server did not read
             reader.head_since = self._idle_since
+        # After most responses there is nothing more to do, and `is_closing` need not be asked.
         if not (reader.unparsed or reader.waiting or reader.discarding or self.flow.read_paused) or self.is_closing:
             return
         if reader.has_more:
