@@ -188,8 +188,17 @@ def cpu_seconds_of(pid: int) -> float:
 
 def rss_mb_of(pid: int) -> float:
     """Return the resident memory of a process in MB (10⁶ bytes): an exact count, unlike `/proc/<pid>/status`."""
+    return _memory_mb(pid, "Rss:")
+
+
+def pss_mb_of(pid: int) -> float:
+    """Return the memory of a process in MB. Of a page that n processes share, it has one n-th."""
+    return _memory_mb(pid, "Pss:")
+
+
+def _memory_mb(pid: int, field: str) -> float:
     rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
-    (kibibytes,) = (line.split()[1] for line in rollup.splitlines() if line.startswith("Rss:"))
+    (kibibytes,) = (line.split()[1] for line in rollup.splitlines() if line.startswith(field))
     return int(kibibytes) * 1024 / 1e6
 
 

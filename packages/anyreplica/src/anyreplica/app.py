@@ -108,7 +108,7 @@ def create_app(
     own_middleware = [each for feature in attached for each in feature.mcp_middleware()]
     components, setup = serve_components(mcp, settings, wraps, own_middleware)
     for feature in attached:
-        feature.check_server(mcp, components, settings.mcp_replicas)
+        feature.check_server(mcp, components, settings.planned)
     sdk.serve_over_http(mcp)
     shared_dependencies.set_scope()
     mounts.search_without_tasks()

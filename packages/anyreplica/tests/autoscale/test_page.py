@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import math
+import re
 import time
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, generate_latest
 
-from anyreplica.autoscale.page import MAX_BUCKETS, MAX_BYTES, MAX_LINE_BYTES, MAX_LINES, Page
+from anyreplica.autoscale.page import MAX_BUCKETS, MAX_BYTES, MAX_LINE_BYTES, MAX_LINES, MAX_PROCESSES, Page
 from anyreplica.autoscale.readings import Reading
 from anyreplica.features.metrics.requests import RequestMetrics
 from anyreplica.http.request_record import RECORD, RequestRecord
@@ -47,12 +48,24 @@ mcp_event_loop_lag_seconds_bucket{le="+Inf"} 9 1700000000000
 @pytest.mark.parametrize("step", [1, 7, 65_536])
 def test_a_page_of_metrics(step: int) -> None:
     """Each figure is read, in whatever parts it arrives. A figure that is not there is None."""
-    expected = Reading(5, 1.7e9, 0.25, 12.5, {math.inf: 9}, {0.1: 11}, 7, 9, is_draining=False)
+    expected = Reading(5, (1.7e9,), 0.25, 12.5, {math.inf: 9}, {0.1: 11}, 7, 9, is_draining=False)
     assert reading(PAGE, 5, step) == expected
     assert reading(PAGE.rstrip("\n"), 5, step) == expected
     assert reading("mcp_jobs_running 1", 5, step) == Reading(5)
     more = b'mcp_other{\xff\x00} x\n{"mcp_requests_in_flight"} 9\nmcp_requests_in_flight{a="1"} 9\n'
     assert reading(PAGE.encode() + more, 5, step) == expected, "other lines may contain anything"
+
+
+def test_the_figures_of_a_replica_with_several_processes() -> None:
+    """What each process has of its own is added up; of what all of them report, the largest value counts."""
+    one = re.sub(r"^(\w+)(?:{(.*)})? ", r'\1{process="1",\2} ', PAGE, flags=re.MULTILINE).replace(",}", "}")
+    other = one.replace('process="1"', 'process="2"').replace("1.7e9", "1.8e9")
+    other = other.replace('_draining{process="2"} 0', '_draining{process="2"} 1')
+    expected = Reading(5, (1.7e9, 1.8e9), 0.25, 25.0, {math.inf: 18}, {0.1: 22}, 7, 9, is_draining=True)
+    assert reading(one + other, 5) == expected
+    many = "".join(f'mcp_requests_in_flight{{process="{number}"}} 1\n' for number in range(MAX_PROCESSES + 1))
+    with pytest.raises(ValueError, match=f"more than {MAX_PROCESSES} processes"):
+        reading(many)
 
 
 @pytest.mark.parametrize("wrong", ["NaN", "+Inf", "-1", "1e300"])
@@ -165,6 +178,6 @@ def test_a_damaged_page_is_a_reading_or_a_value_error(text: bytes, step: int) ->
     except ValueError:
         return
     assert found == reading(text)
-    numbers = (found.started, found.in_flight, found.cpu, found.jobs, found.age, *found.lag.values())
+    numbers = (*found.started, found.in_flight, found.cpu, found.jobs, found.age, *found.lag.values())
     assert all(each is None or 0 <= each < math.inf for each in numbers)
     assert len(found.lag) <= MAX_BUCKETS

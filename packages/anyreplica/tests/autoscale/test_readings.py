@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anyreplica.autoscale.readings import SECONDS, History, Reading
+from anyreplica.autoscale.service import Service
 
 
 def test_figures_are_averages_of_the_last_seconds() -> None:
@@ -20,8 +21,8 @@ def test_figures_are_averages_of_the_last_seconds() -> None:
     assert history.in_flight() == 0.7
     assert history.cpu() is None
     history = History()
-    history.add(Reading(0, started=1, cpu=100))
-    history.add(Reading(5, started=2, cpu=1))
+    history.add(Reading(0, started=(1,), cpu=100))
+    history.add(Reading(5, started=(2,), cpu=1))
     assert history.cpu() is None, "the counters of a process that was replaced"
 
 
@@ -51,3 +52,17 @@ def test_a_percentile_lies_within_the_bounds(before: list[int], more: list[int])
     found = history.p99()
     assert found is not None
     assert 0 <= found <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("limit", "workers", "cores"),
+    [(None, None, 1), (4e9, None, 1), (4e9, "2", 2), (5e8, "2", 0.5), (None, "3", 3), (None, "many", 1)],
+)
+def test_the_cores_that_a_replica_can_use(limit: float | None, workers: str | None, cores: float) -> None:
+    """Each process uses one core (`WORKERS`), and all of them together no more than the CPU limit."""
+    task = {
+        "ContainerSpec": {"Env": [f"WORKERS={workers}"] if workers else []},
+        "Resources": {"Limits": {"NanoCPUs": limit} if limit else {}},
+    }
+    spec = {"Name": "mcp", "Mode": {"Replicated": {"Replicas": 2}}, "TaskTemplate": task}
+    assert Service.of({"ID": "a", "Version": {"Index": 1}, "Spec": spec}).cores == cores

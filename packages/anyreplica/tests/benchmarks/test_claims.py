@@ -102,6 +102,10 @@ _CLAIMS: dict[str, Callable[[], bool]] = {
     "The CPU time per call does not grow by more than a quarter with the number of replicas.": lambda: (
         max(_median(f"scaling/scaling/{row}/cpu") for row in ("2", "3", "4")) <= 1.25 * _median("scaling/scaling/1/cpu")
     ),
+    "(`WORKERS=4`) answers at least as many calls as three replicas, and needs at least a third less": lambda: (
+        4 * _median("scaling/scaling/workers-4/efficiency") >= 3 * _median("scaling/scaling/3/efficiency")
+        and 3 * _median("scaling/scaling/workers-4/memory") <= 2 * _median("scaling/scaling/4/memory")
+    ),
     "a tool that takes 10 ms, the load test reports a rate and a median latency within 10 percent of wrk's": lambda: (
         max(_median(f"generators/targets/{row}/figure") for row in ("slow-rate", "slow-p50")) <= 10
     ),

@@ -27,10 +27,13 @@ def _left() -> list[str]:
 
 @pytest.mark.usefixtures("_quota")
 def test_it_runs() -> None:
-    """For each number of replicas there are figures within the replicas' share of CPU time; no cgroup is left."""
+    """For each number of replicas there are figures within the replicas' share of CPU time; no cgroup is left.
+
+    A replica with as many processes has such figures, too, and needs less memory for each process.
+    """
     (table,) = measured("scaling", "--replicas", "2", "--seconds", "0.3").tables
-    for size in (1, 2):
-        figures = medians(table, str(size))
+    for size, row in ((1, "1"), (2, "2"), (2, "workers-2")):
+        figures = medians(table, row)
         assert figures["rate"] / size * figures["cpu"] / 1e6 < 0.55  # The share is 0.4 of a core in the long run.
         assert 10 < figures["cpu"] < 10_000
         assert 0 < figures["p50"] <= figures["p99"] < 5_000
@@ -38,6 +41,7 @@ def test_it_runs() -> None:
     assert medians(table, "1")["efficiency"] == 100
     rates = [medians(table, size)["rate"] for size in ("1", "2")]
     assert medians(table, "2")["efficiency"] == pytest.approx(100 * rates[1] / rates[0] / 2, rel=1e-3)
+    assert medians(table, "workers-2")["memory"] < medians(table, "2")["memory"]
     assert not _left()
 
 

@@ -12,7 +12,7 @@ from uvicorn.server import ServerState
 from uvicorn.supervisors.multiprocess import Process
 
 from anyreplica.http.uvicorn.cycle import Cycle
-from anyreplica.process.local_replicas import ReplicaProcess
+from anyreplica.process.supervisor import ReplicaProcess
 from tests.test_private_names import modules
 
 _IMPORTED = {
@@ -52,7 +52,7 @@ def _assigned(cls: type) -> set[str]:
 
 def test_a_replica_has_the_attributes_of_uvicorns_process() -> None:
     """`ReplicaProcess` sets every attribute of uvicorn's process, because it does not call uvicorn's `__init__`."""
-    assert _assigned(Process) == _assigned(ReplicaProcess) - {"printer"}
+    assert _assigned(Process) == _assigned(ReplicaProcess) - {"addresses", "printer", "folder"}
 
 
 def test_the_names_that_a_connection_uses() -> None:

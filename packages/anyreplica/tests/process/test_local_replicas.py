@@ -16,8 +16,8 @@ from types import SimpleNamespace
 import httpx
 import pytest
 
-from anyreplica.process.local_replicas import ReplicaProcess
 from anyreplica.process.start import EXIT_REFUSED
+from anyreplica.process.supervisor import ReplicaProcess
 from conftest import Server, StartServer, free_port, until
 from tests.calls import call, get, text
 from tests.processes import children, command_of

@@ -23,6 +23,8 @@ MAX_LINES = 100_000
 """Maximum number of lines of a page. A replica with 1,000 tools writes about 21,000."""
 MAX_LINE_BYTES = 8 * 1024
 """Maximum length of a line. The longest part of a line is the name of a tool."""
+MAX_PROCESSES = 64
+"""Maximum number of processes of a replica."""
 MAX_BUCKETS = 100
 """Maximum number of different upper bounds of a histogram. A replica has 16."""
 
@@ -40,7 +42,7 @@ _SINGLE = {
     b"process_cpu_seconds_total",
     b"process_start_time_seconds",
 }
-"""Figures without labels."""
+"""Figures without labels, but that of the process (`WORKERS`)."""
 _LAG = b"mcp_event_loop_lag_seconds_bucket"
 _DURATIONS = b"mcp_request_duration_seconds_bucket"
 _NEEDED = {*_SINGLE, _LAG, _DURATIONS}
@@ -58,7 +60,8 @@ class Page:
         self._bytes = self._lines = 0
         self._rest = b""
         """The beginning of a line whose end has not arrived yet."""
-        self._values: dict[bytes, float] = {}
+        self._values: dict[bytes, dict[bytes, float]] = {}
+        """The figures by name and process."""
         self._lag: dict[float, float] = {}
         self._durations: dict[float, float] = {}
 
@@ -93,18 +96,19 @@ class Page:
         self._rest = b""
         if not (self._values or self._lag or self._durations):
             raise ValueError("the page has none of the metrics of a replica")
-        in_flight, most = self._value(b"mcp_requests_in_flight"), self._value(b"mcp_requests_in_flight_max")
-        depth, running = self._value(b"mcp_job_queue_depth"), self._value(b"mcp_jobs_running")
+        in_flight, most = self._total(b"mcp_requests_in_flight"), self._total(b"mcp_requests_in_flight_max")
+        # All processes see the same queue, and drain together.
+        depth, running = self._most(b"mcp_job_queue_depth"), self._most(b"mcp_jobs_running")
         return Reading(
             at=at,
-            started=self._value(b"process_start_time_seconds"),
+            started=tuple(sorted(self._of_all(b"process_start_time_seconds"))),
             in_flight=_usable(in_flight / most) if in_flight is not None and most else None,
-            cpu=self._value(b"process_cpu_seconds_total"),
+            cpu=self._total(b"process_cpu_seconds_total"),
             lag=self._lag,
             durations=self._durations,
             jobs=None if depth is None else depth + (running or 0.0),
-            age=self._value(b"mcp_job_queue_age_seconds"),
-            is_draining=self._value(b"mcp_replica_draining") == 1,
+            age=self._most(b"mcp_job_queue_age_seconds"),
+            is_draining=self._most(b"mcp_replica_draining") == 1,
         )
 
     def _read(self, line: bytes) -> None:
@@ -126,11 +130,23 @@ class Page:
         elif name == _DURATIONS:
             if labels.get(b"method") == b"tools/call":
                 _add(self._durations, labels, value, line)
-        elif not labels:
-            self._values[name] = value
+        elif labels.keys() <= {b"process"}:
+            values = self._values.setdefault(name, {})
+            values[labels.get(b"process", b"")] = value
+            if len(values) > MAX_PROCESSES:
+                raise ValueError(f"the metrics have more than {MAX_PROCESSES} processes")
 
-    def _value(self, name: bytes) -> float | None:
-        return _usable(self._values.get(name))
+    def _total(self, name: bytes) -> float | None:
+        found = self._of_all(name)
+        return _usable(sum(found)) if found else None
+
+    def _most(self, name: bytes) -> float | None:
+        return max(self._of_all(name), default=None)
+
+    def _of_all(self, name: bytes) -> list[float]:
+        """Return a figure of all processes. An empty list: it is missing, or one of them has no usable value."""
+        found = [_usable(each) for each in self._values.get(name, {}).values()]
+        return [] if None in found else [each for each in found if each is not None]
 
 
 def _labels(text: bytes, line: bytes) -> dict[bytes, bytes]:

@@ -22,9 +22,9 @@ class Reading:
 
     Attributes:
         at: time of a monotonic clock, in seconds.
-        started: when the process began, as a Unix time. A new process begins its counters at 0.
+        started: when each process of the replica began, as Unix times. A new process begins its counters at 0.
         in_flight: requests in flight as a share of MAX_IN_FLIGHT.
-        cpu: CPU time that the process has used, in seconds.
+        cpu: CPU time that the processes have used, in seconds.
         lag: numbers of observations of the event-loop lag by their upper bounds in seconds.
         durations: the same of the durations of tool calls.
         jobs: jobs that wait or run.
@@ -33,7 +33,7 @@ class Reading:
     """
 
     at: float
-    started: float | None = None
+    started: tuple[float, ...] = ()
     in_flight: float | None = None
     cpu: float | None = None
     lag: Mapping[float, float] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class History:
         self._readings: deque[Reading] = deque()
 
     def add(self, found: Reading) -> None:
-        """Add a reading. Forget those that are too old, and those of an earlier process."""
+        """Add a reading. Forget those that are too old, and those of earlier processes."""
         if self._readings and self._readings[-1].started != found.started:
             self._readings.clear()
         self._readings.append(found)
@@ -68,7 +68,7 @@ class History:
         return sum(found) / len(found) if found else None
 
     def cpu(self) -> float | None:
-        """Return the cores that the process has used. None: there is only one reading."""
+        """Return the cores that the replica has used. None: there is only one reading."""
         first, last = self._ends()
         if first is None or last is None or first.cpu is None or last.cpu is None:
             return None

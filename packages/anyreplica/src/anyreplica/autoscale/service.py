@@ -18,6 +18,7 @@ _PATH = re.compile(r"(/[A-Za-z0-9._~-]+){1,20}")
 _DEFAULT_CONCURRENCY = 10
 _MOST_PORT = 65_535
 _MOST_CONCURRENCY = 1_000_000
+_MOST_WORKERS = 64
 _LEAST_CORES = 0.01
 _MOST_PROBLEM = 300
 """The log shows so many characters of a problem."""
@@ -37,7 +38,7 @@ class Service:
         version: the number of the service's last change. A change that names an older number is refused.
         replicas: the number of replicas that is set; None for a service without such a number.
         changing: why the service must not be changed now; empty: it may be changed.
-        cores: the CPU limit of a replica in cores, at most 1, because a replica is one process on one core.
+        cores: the CPU limit of a replica in cores, at most one for each of its processes (`WORKERS`).
         port: the port of a replica.
         metrics_path: the path of a replica's metrics.
         concurrency: number of jobs that a worker of this service runs at the same time.
@@ -84,6 +85,7 @@ class Service:
         env = dict(line.partition("=")[::2] for line in lines)
         replicated = (spec.get("Mode") or {}).get("Replicated")
         state = (said.get("UpdateStatus") or {}).get("State", "")
+        processes = _number(env.get("WORKERS"), 1, _MOST_WORKERS)
         return cls(
             identity=str(said["ID"]),
             name=str(spec["Name"]),
@@ -91,7 +93,7 @@ class Service:
             labels={str(name): str(value) for name, value in (spec.get("Labels") or {}).items()},
             replicas=None if replicated is None else int(replicated.get("Replicas", 1)),
             changing=_CHANGING.get(state, ""),
-            cores=min(1.0, max(_LEAST_CORES, (limits.get("NanoCPUs") or _NANO) / _NANO)),
+            cores=min(processes, max(_LEAST_CORES, (limits.get("NanoCPUs") or processes * _NANO) / _NANO)),
             metrics_path=_path(env.get("METRICS_PATH")),
             port=_number(env.get("MCP_PORT"), _DEFAULT_PORT, _MOST_PORT),
             concurrency=_number(env.get("JOBS_CONCURRENCY"), _DEFAULT_CONCURRENCY, _MOST_CONCURRENCY),

@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from anyreplica.all_settings import Settings
 from anyreplica.app import App
 from anyreplica.cli.source import app_from
 from anyreplica.process.start import refusing
@@ -24,10 +25,15 @@ def app_of(server: str, arguments: Sequence[str] = ()) -> App:
         StartupError: The server cannot be loaded or served.
     """
     app = app_from(server, arguments)
-    ignored = of_fastmcp.without_effect(app.settings)
-    for sentence in (*misspelt(os.environ, app.settings), *ignored, *app.settings.doubts()):
-        print(f"Warning: {sentence}", file=sys.stderr)
+    warn(app.settings)
     return app
+
+
+def warn(settings: Settings) -> None:
+    """Print a warning for each suspicious setting."""
+    ignored = of_fastmcp.without_effect(settings)
+    for sentence in (*misspelt(os.environ, settings), *ignored, *settings.doubts()):
+        print(f"Warning: {sentence}", file=sys.stderr)
 
 
 def check_files_and_urls(app: App) -> None:

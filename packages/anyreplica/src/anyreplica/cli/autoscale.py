@@ -102,7 +102,7 @@ def _app(settings: Settings, docker: DockerApi, *, dry_run: bool) -> ASGIApp:
                 yield {KEY: Connections(settings)}
             await docker.close()
 
-    routes = [*health_routes(lifecycle, settings), metrics_route([metrics], [], settings.metrics_token)]
+    routes = [*health_routes(lifecycle, settings), metrics_route([metrics], [], settings.metrics_token)[0]]
     return StartReport(Starlette(routes=routes, lifespan=lifespan))
 
 

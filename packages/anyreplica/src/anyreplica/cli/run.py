@@ -1,8 +1,9 @@
-"""The command `anyreplica run`, which runs one replica or several replicas on one port."""
+"""The command `anyreplica run`: one replica, of one process or several, or several replicas on one port."""
 
 import argparse
 import asyncio
 import importlib.util
+import logging
 import os
 import secrets
 import signal
@@ -18,7 +19,7 @@ from starlette.types import ASGIApp
 from anyreplica.all_settings import Settings
 from anyreplica.app import App
 from anyreplica.cli import local_worker
-from anyreplica.cli.app_of import app_of, check_files_and_urls
+from anyreplica.cli.app_of import app_of, check_files_and_urls, warn
 from anyreplica.cli.fastmcp_json import configured
 from anyreplica.cli.main import server_argument, split
 from anyreplica.cli.source import FACTORY, folder_of, for_children
@@ -26,13 +27,16 @@ from anyreplica.features.jobs.server_tasks import task_tools
 from anyreplica.mcp.compat import mounts
 from anyreplica.mcp.compat.sdk_server import SdkServer
 from anyreplica.mcp.own_work import own_work
-from anyreplica.process import local_redis, local_replicas
+from anyreplica.process import local_redis, logs, supervisor
 from anyreplica.process.listening import Server, authority, hosts, refuse_taken
-from anyreplica.process.replica import uvicorn_options
+from anyreplica.process.replica import replica_name, uvicorn_options
 from anyreplica.process.start import EXIT_REFUSED, refusing
+from anyreplica.settings.errors import StartupError
+
+logger = logging.getLogger(__name__)
 
 _MAX_REPLICAS = 64
-"""Maximum number of replicas on one machine."""
+"""Maximum number of replicas on one machine, and of processes of a replica."""
 
 
 def main(arguments: Sequence[str], *, default: str) -> int:
@@ -44,31 +48,21 @@ def main(arguments: Sequence[str], *, default: str) -> int:
     given, own = split(arguments)
     options = _parser(default).parse_args(given)
     for_children(options.server, own)
+    if options.workers is not None:
+        os.environ["WORKERS"] = str(options.workers)
     if options.reload:
         return _reload(options.server)
+    workers = os.environ.get("WORKERS", "")
+    if workers not in ("", "1"):
+        if options.replicas is not None:
+            raise StartupError(f"WORKERS={workers}: each replica of --replicas is one process; unset one of them")
+        return _serve_processes(options.server)
     app = app_of(options.server, own)
-    settings = app.settings
+    if app.settings.workers > 1:
+        raise StartupError(f"WORKERS={app.settings.workers}: set it in the environment, not in a secret or in code")
     if options.replicas is None:
-        return serve(settings, app)
-    check_files_and_urls(app)  # otherwise each replica would find the same fault
-    # The replicas read their settings from the environment: the number of replicas, and the keys that they share.
-    os.environ["MCP_REPLICAS"] = str(options.replicas)
-    if settings.request_state_keys is None:
-        os.environ["REQUEST_STATE_KEYS"] = secrets.token_hex(32)
-    print(f"Starting {_count(options.replicas)} …", flush=True)
-    if early := _lists_early(app.mcp):
-        with own_work():
-            asyncio.run(app.catalogue.read(app.mcp))
-    jobs = bool(app.components.jobs or task_tools(app.mcp))
-    missing = [] if options.no_redis else local_redis.missing_urls(settings, jobs=jobs)
-    if "REDIS_URL" not in missing:
-        for feature in app.features:
-            feature.check_server(app.mcp, app.components, options.replicas)
-    redis = local_redis.running(missing) if missing else None
-    worker = local_worker.create if "JOBS_URL" in missing else None
-    shared = not settings.jobs_in_process or worker is not None
-    welcome = partial(_welcome, app, options.replicas, jobs_shared=shared, complete=early)
-    return local_replicas.run(settings, FACTORY, options.replicas, welcome, redis, worker)
+        return serve(app.settings, app)
+    return _serve_replicas(app, options.replicas, use_redis=not options.no_redis)
 
 
 def serve(settings: Settings, app: ASGIApp | str, watched: list[str] | None = None) -> int:
@@ -100,6 +94,45 @@ def serve(settings: Settings, app: ASGIApp | str, watched: list[str] | None = No
     return 0 if server.started else EXIT_REFUSED
 
 
+def _serve_processes(server: str) -> int:
+    """Serve one replica with several processes and return the exit code.
+
+    This process does not load the server, because the processes are copies of it.
+    """
+    with refusing():
+        settings = _settings(server)
+    warn(settings)
+    logs.configure(settings, replica_name(settings))
+    if settings.request_state_keys is None:
+        os.environ["REQUEST_STATE_KEYS"] = secrets.token_hex(32)
+    ready = partial(logger.info, "%s processes serve as one replica", settings.workers)
+    return supervisor.run_processes(settings, FACTORY, ready)
+
+
+def _serve_replicas(app: App, replicas: int, *, use_redis: bool) -> int:
+    """Serve several replicas and return the exit code."""
+    settings = app.settings
+    check_files_and_urls(app)  # otherwise each replica would find the same fault
+    # The replicas read their settings from the environment: the number of replicas, and the keys that they share.
+    os.environ["MCP_REPLICAS"] = str(replicas)
+    if settings.request_state_keys is None:
+        os.environ["REQUEST_STATE_KEYS"] = secrets.token_hex(32)
+    print(f"Starting {_count(replicas)} …", flush=True)
+    if early := _lists_early(app.mcp):
+        with own_work():
+            asyncio.run(app.catalogue.read(app.mcp))
+    jobs = bool(app.components.jobs or task_tools(app.mcp))
+    missing = local_redis.missing_urls(settings, jobs=jobs) if use_redis else []
+    if "REDIS_URL" not in missing:
+        for feature in app.features:
+            feature.check_server(app.mcp, app.components, replicas)
+    redis = local_redis.running(missing) if missing else None
+    worker = local_worker.create if "JOBS_URL" in missing else None
+    shared = not settings.jobs_in_process or worker is not None
+    welcome = partial(_welcome, app, replicas, jobs_shared=shared, complete=early)
+    return supervisor.run(settings, FACTORY, replicas, welcome, redis, worker)
+
+
 def _parser(default: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="anyreplica run",
@@ -109,6 +142,7 @@ machine. SIGTERM or Ctrl-C stops the replicas after they have drained.""",
         epilog=f"""\
 examples:
   anyreplica run
+  anyreplica run --workers 2
   anyreplica run --replicas 3
   anyreplica run server.py:mcp --replicas 3
   anyreplica run server.py -- --an-option-of-the-server
@@ -128,6 +162,12 @@ exit codes:
         type=_replicas,
         metavar="N",
         help=f"run N replicas (1 to {_MAX_REPLICAS}) on one port of this machine",
+    )
+    how.add_argument(
+        "--workers",
+        type=_replicas,
+        metavar="N",
+        help=f"run one replica with N processes (1 to {_MAX_REPLICAS}), each on one core (default: WORKERS, or 1)",
     )
     how.add_argument("--reload", action="store_true", help="run one replica and restart it when a file changes")
     parser.add_argument(
@@ -150,15 +190,21 @@ def _reload(server: str) -> int:
 
     This process does not load the server, so a server with an error can be mended while the command runs.
     """
+    os.environ["WORKERS"] = "1"  # the process that watches the files starts one process
     with refusing():
-        if server.endswith(".json"):
-            configured(Path(server))
-        settings = Settings.load()
+        settings = _settings(server)
         folders = _folders(server, settings)
     print(
         f"One replica on {_base(settings)}/mcp; it restarts when a file changes. Ctrl-C stops the replica.", flush=True
     )
     return serve(settings, FACTORY, folders)
+
+
+def _settings(server: str) -> Settings:
+    """Return the settings without loading the server. A `fastmcp.json` may have some of them."""
+    if server.endswith(".json"):
+        configured(Path(server))
+    return Settings.load()
 
 
 def _folders(server: str, settings: Settings) -> list[str]:

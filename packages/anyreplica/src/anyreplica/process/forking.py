@@ -1,7 +1,7 @@
-"""Fork local replicas and their worker from a process that has already imported anyreplica.
+"""Fork replicas and their worker from a process that has already imported anyreplica.
 
-The imports take nine tenths of the start of a replica. This way, one process does them for all replicas. It imports
-nothing of the user's server, so each replica still imports that itself.
+The imports take nine tenths of the start of a replica. This way, one process does them for all replicas, and they share
+its memory. It imports nothing of the user's server, so each replica still imports that itself.
 """
 
 import multiprocessing
@@ -9,10 +9,10 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from multiprocessing import forkserver, resource_tracker
-from multiprocessing.context import ForkServerProcess
+from multiprocessing.context import ForkProcess, ForkServerProcess
 from typing import Any
 
 _LONGEST = 71
@@ -38,14 +38,30 @@ def _prepare() -> None:
     """Start the process that imports the modules, unless it already runs. Do not wait for the imports."""
     _CONTEXT.set_forkserver_preload(_IMPORTS)
     resource_tracker.ensure_running()  # its start would unblock SIGINT
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
     folder = tempfile.tempdir
     tempfile.tempdir = for_sockets()  # where multiprocessing makes the folder of its socket
     try:
-        forkserver.ensure_running()
+        with _signals_blocked():
+            forkserver.ensure_running()
     finally:
         tempfile.tempdir = folder
+
+
+@contextmanager
+def _signals_blocked() -> Iterator[None]:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
+    try:
+        yield
+    finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class _Copy(ForkProcess):
+    """A copy of this process. It begins with the signals of `_BLOCKED` blocked."""
+
+    def start(self) -> None:
+        with _signals_blocked():
+            super().start()
 
 
 def forked(target: Callable[..., None], *arguments: Any, name: str | None = None) -> ForkServerProcess:
@@ -56,6 +72,16 @@ def forked(target: Callable[..., None], *arguments: Any, name: str | None = None
     """
     _prepare()
     return _CONTEXT.Process(target=_begin, args=(dict(os.environ), target, *arguments), name=name)
+
+
+def copied(target: Callable[..., None], *arguments: Any) -> ForkProcess | ForkServerProcess:
+    """Return a process like that of `forked`, but forked from this process. It shares the memory of this process.
+
+    This process must have no threads and no user's code. On macOS the process is one of `forked`.
+    """
+    if sys.platform != "linux":
+        return forked(target, *arguments)
+    return _Copy(target=_begin, args=(dict(os.environ), target, *arguments))
 
 
 def serve(run: Callable[[], object]) -> None:
@@ -77,5 +103,7 @@ def serve(run: Callable[[], object]) -> None:
 def _begin(environment: dict[str, str], target: Callable[..., None], *arguments: Any) -> None:
     os.environ.clear()
     os.environ.update(environment)
+    for each in _BLOCKED:
+        signal.signal(each, signal.SIG_DFL)  # a copy has the handlers of its supervisor
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     target(*arguments)

@@ -27,7 +27,7 @@ _LAST_SECONDS = 1.0
 def replica_name(settings: CoreSettings) -> str:
     """Return the name of this replica: `REPLICA_NAME`, or the name of the host if `REPLICA_NAME` is empty.
 
-    If a local supervisor started the replica, the name ends with a number, such as `host-2`.
+    If a supervisor started this process, the name ends with a number, such as `host-2`.
 
     Example:
 
@@ -36,9 +36,12 @@ def replica_name(settings: CoreSettings) -> str:
         print(replica_name(Settings.load()))
     """
     name = settings.replica_name or socket.gethostname()
-    if multiprocessing.parent_process() is None:
-        return name
-    return f"{name}-{multiprocessing.current_process().name.rpartition('-')[2]}"  # ForkServerProcess-1, …
+    return name if multiprocessing.parent_process() is None else f"{name}-{process_number()}"
+
+
+def process_number() -> str:
+    """Return the number that the supervisor of this process has given it. A new process never gets an old number."""
+    return multiprocessing.current_process().name.rpartition("-")[2]  # ForkServerProcess-1, …
 
 
 def uvicorn_options(settings: CoreSettings, app: str | ASGIApp) -> dict[str, Any]:

@@ -46,10 +46,9 @@ class CoreSettings(RateSettings, AccessSettings, PathSettings, ReplicaSettings, 
     def _check_sessions(self) -> None:
         setting = f"HANDSHAKE_SESSIONS={self.handshake_sessions}" if self.stateless_http else "STATELESS_HTTP=false"
         if not self.is_single and self.redis_url is None:
-            several = (
-                f"MCP_REPLICAS={self.mcp_replicas}" if self.mcp_replicas > 1 else f"REPLICAS_DNS={self.replicas_dns}"
-            )
-            raise ValueError(f"REDIS_URL: required by {setting} with {several}; set it")
+            several = {"MCP_REPLICAS": self.mcp_replicas, "WORKERS": self.workers, "REPLICAS_DNS": self.replicas_dns}
+            name, value = next((name, value) for name, value in several.items() if value not in (1, ""))
+            raise ValueError(f"REDIS_URL: required by {setting} with {name}={value}; set it")
         if self.json_response == "true":
             raise ValueError(f"{setting}: needs JSON_RESPONSE=auto or false, because a request to a client is an event")
 

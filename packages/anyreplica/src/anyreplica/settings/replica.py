@@ -137,6 +137,10 @@ class ReplicaSettings(SettingsGroup):
     mcp_replicas: int = Field(1, ge=1)
     """Number of replicas that serve under this name. If it is more than 1, `REQUEST_STATE_KEYS` is required, jobs need
     `JOBS_URL`, and subscriptions and `HANDSHAKE_SESSIONS` need `REDIS_URL`."""
+    workers: int = Field(1, ge=1, le=64)
+    """Number of processes of a replica, each on one core. They share its port, its log, its health and its metrics.
+    Whatever counts replicas counts each process: with 3 replicas of 2 processes there are 6 names in `X-Served-By`, and
+    each limit of a replica holds for each process. Only `anyreplica run` starts them."""
     replicas_dns: str = Field("", max_length=253)
     """DNS name with one address per replica, such as `tasks.mcp` in Docker Swarm. Replicas count each other by this
     name, or in the Redis of `REDIS_URL`. With this setting, the replica keeps nothing in its own memory that other
@@ -154,8 +158,13 @@ class ReplicaSettings(SettingsGroup):
 
     @property
     def is_single(self) -> bool:
-        """Whether this replica is the only one, and stays the only one."""
-        return self.mcp_replicas == 1 and not self.replicas_dns
+        """Whether this process is the only one that serves, and stays the only one."""
+        return self.planned == 1 and not self.replicas_dns
+
+    @property
+    def planned(self) -> int:
+        """Planned number of replicas. Each process of a replica counts."""
+        return self.mcp_replicas * self.workers
 
     @field_validator("json_response", mode="before")
     @classmethod

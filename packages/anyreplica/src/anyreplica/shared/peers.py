@@ -2,7 +2,7 @@
 
 `MCP_REPLICAS` sets the planned number. `docker service scale` does not change this setting, so a replica also
 counts the running replicas. With `REDIS_URL`, each replica writes a sign of life to Redis and counts these signs. With
-`REPLICAS_DNS`, a replica counts the addresses of a DNS name.
+`REPLICAS_DNS`, a replica counts the addresses of a DNS name. Each process of a replica (`WORKERS`) counts as one.
 """
 
 import asyncio
@@ -87,10 +87,10 @@ class Peers:
 def peers(settings: CoreSettings, redis: "Redis | None", replica: str) -> Peers:
     """Return the `Peers` that the settings describe."""
     if redis is not None:
-        return Peers(settings.mcp_replicas, *_by_signs(redis, f"{settings.mcp_name}:replicas", replica))
+        return Peers(settings.planned, *_by_signs(redis, f"{settings.mcp_name}:replicas", replica))
     if settings.replicas_dns:
-        return Peers(settings.mcp_replicas, _by_name(settings.replicas_dns))
-    return Peers(settings.mcp_replicas)
+        return Peers(settings.planned, _by_name(settings.replicas_dns, settings.workers))
+    return Peers(settings.planned)
 
 
 def _by_signs(
@@ -115,13 +115,14 @@ def _by_signs(
     return look, leave
 
 
-def _by_name(name: str) -> Callable[[], Awaitable[int]]:
+def _by_name(name: str, workers: int) -> Callable[[], Awaitable[int]]:
     async def look() -> int:
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(name, _ANY_PORT, type=socket.SOCK_DGRAM)
         # In a network with IPv4 and IPv6, each replica has an address of each.
         families = {family for family, *_ in found}
-        return max(_counted(family, {each[4] for each in found if each[0] == family}) for family in families)
+        counts = [_counted(family, {each[4] for each in found if each[0] == family}) for family in families]
+        return max(counts) * workers  # the processes of a replica share its address
 
     return look
 

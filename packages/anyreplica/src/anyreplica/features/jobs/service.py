@@ -319,5 +319,5 @@ def _why_off(jobs: Mapping[str, Job], settings: JobSettings) -> str:
         return "This server has no jobs."
     if settings.is_single or not settings.jobs_in_process:
         return ""
-    replicas = f"{settings.mcp_replicas} replicas" if settings.mcp_replicas > 1 else "the replicas of a service"
+    replicas = f"{settings.planned} replicas" if settings.planned > 1 else "the replicas of a service"
     return f"Jobs are off: {replicas} need a shared queue; set JOBS_URL=redis://…"

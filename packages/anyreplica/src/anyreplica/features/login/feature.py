@@ -55,7 +55,7 @@ def login_of(
     """
     if provider is None and not settings.login_provider:
         return None
-    check_login(provider, settings, settings.mcp_replicas)
+    check_login(provider, settings, settings.planned)
     from anyreplica.features.login.start import begin, begin_named  # noqa: PLC0415
 
     if provider is None:

@@ -31,7 +31,7 @@ def begin(provider: AuthProvider, settings: LoginSettings, redis: "Redis | None"
     Raises:
         StartupError: the replicas cannot use the provider.
     """
-    check_provider(provider, settings, settings.mcp_replicas)
+    check_provider(provider, settings, settings.planned)
     keep_spelling(provider)
     shared = None if redis is None else SharedLogins(redis, settings.mcp_name)
     stored = StoredBytes(shared)

@@ -50,7 +50,7 @@ class ReplicaMetrics(Collector):
         family = Gauge("mcp_replica_info", "Name of the replica and versions of its software; always 1.", None, info)
         family.add_metric((self.name, __version__, platform.python_version(), fastmcp.__version__), 1)
         yield family
-        yield Gauge("mcp_replicas", "Number of replicas that MCP_REPLICAS sets.", self.peers.planned)
+        yield Gauge("mcp_replicas", "Planned number of replicas: MCP_REPLICAS times WORKERS.", self.peers.planned)
         yield Gauge("mcp_replicas_seen", "Number of running replicas that this replica sees.", self.peers.count)
         draining = self.lifecycle.state == "draining"
         yield Gauge("mcp_replica_draining", "1 while the replica drains.", draining)
@@ -111,7 +111,7 @@ class Metrics(Feature):
         )
         collectors = [requests, lag, state, *replica.attached("collectors")]
         token = self.settings.metrics_token
-        page = metrics_route(collectors, replica.attached("refresh"), token, self.settings.metrics_path)
+        page, answering = metrics_route(collectors, replica.attached("refresh"), token, self.settings.metrics_path)
         # With a token of their own, the metrics need it, and a caller's key does not open them.
         exact = {page.path: page.handle} if token else {}
-        return Parts(routes=[page], exact=exact, observers=[requests.observer()], running=[lag.running()])
+        return Parts(routes=[page], exact=exact, observers=[requests.observer()], running=[lag.running(), answering])

@@ -1,5 +1,6 @@
-"""Several replicas on one port of this machine, as real processes without Docker. `make up` uses this module."""
+"""Several processes on one port: local replicas (`make up`), or the processes of one replica (`WORKERS`)."""
 
+import gc
 import logging
 import socket
 import time
@@ -9,6 +10,7 @@ from functools import partial
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import uvicorn
@@ -16,7 +18,8 @@ from starlette.types import ASGIApp
 from uvicorn.supervisors import Multiprocess
 from uvicorn.supervisors.multiprocess import Process
 
-from anyreplica.process.forking import forked, serve
+from anyreplica.process import siblings
+from anyreplica.process.forking import copied, for_sockets, forked, serve
 from anyreplica.process.listening import Server, hosts, new_socket, refuse_taken
 from anyreplica.process.local_redis import LocalRedis
 from anyreplica.process.replica import uvicorn_options
@@ -79,23 +82,14 @@ def _serve_worker(config: uvicorn.Config) -> None:
     serve(partial(uvicorn.Server(config).run, sockets=[]))
 
 
-class OwnSocket(socket.socket):
-    """A bound TCP socket that each child process replaces with its own socket, bound to the same address.
+def _bind(host: str, port: int) -> socket.socket:
+    """Return a socket bound to `host:port`. Other processes of the same user may bind it too (SO_REUSEPORT).
 
-    uvicorn passes its sockets to every process that it supervises. If all processes shared one listening socket, chance
-    would decide which process accepts a connection. With a socket per process and SO_REUSEPORT, the kernel distributes
-    new connections by a hash. The socket of the supervisor is bound and never listens. It reserves the port while
-    replicas start and stop.
+    If all processes shared one listening socket, chance would decide which process accepts a connection. With a socket
+    per process, the kernel distributes new connections by a hash. The socket of the supervisor is bound and never
+    listens. It reserves the port while processes start and stop.
     """
-
-    def __reduce__(self) -> tuple[Callable[[str, int], socket.socket], tuple[str, int]]:
-        host, port = self.getsockname()[:2]
-        return bind, (host, port)
-
-
-def bind(host: str, port: int) -> OwnSocket:
-    """Return a socket bound to `host:port`. Other processes of the same user may bind it too (SO_REUSEPORT)."""
-    bound = OwnSocket(fileno=new_socket(host).detach())
+    bound = new_socket(host)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections of this run must not block the next run
     bound.bind((host, port))
@@ -103,18 +97,29 @@ def bind(host: str, port: int) -> OwnSocket:
 
 
 class ReplicaProcess(Process):
-    """The forked process of a replica. uvicorn's own class would start a new Python, which imports everything again."""
+    """A forked process that serves. uvicorn's own class would start a new Python, which imports everything again.
 
-    def __init__(self, config: uvicorn.Config, sockets: list[socket.socket], printer: Connection) -> None:
+    Attributes:
+        addresses: The addresses to listen on.
+        printer: See `one_printer`.
+        folder: For a process of one replica, the folder of `siblings`. Empty for a replica.
+    """
+
+    def __init__(
+        self, config: uvicorn.Config, addresses: list[tuple[str, int]], printer: Connection, folder: str
+    ) -> None:
         self.config = config
+        self.addresses = addresses
         self.printer = printer
+        self.folder = folder
         self._server = None
         self.parent_conn, self.child_conn = Pipe()
-        self.process = forked(_serve, self, sockets)  # type: ignore[assignment]  # another kind of process
+        fork = copied if folder else forked
+        self.process = fork(_serve, self)  # type: ignore[assignment]  # another kind of process
 
     @property
     def server(self) -> uvicorn.Server:
-        """The server of the replica. uvicorn's own class would serve with `uvicorn.Server`."""
+        """The server of the process. uvicorn's own class would serve with `uvicorn.Server`."""
         if self._server is None:
             self._server = Server(self.config)
         return self._server
@@ -125,16 +130,21 @@ class ReplicaProcess(Process):
             super().terminate()
 
 
-def _serve(replica: ReplicaProcess, sockets: list[socket.socket]) -> None:
-    share_printer(replica.printer)
-    replica.config.configure_logging()
-    serve(partial(replica.target, sockets))
+def _serve(process: ReplicaProcess) -> None:
+    share_printer(process.printer)
+    siblings.folder = process.folder
+    process.config.configure_logging()
+    serve(partial(process.target, [_bind(*address) for address in process.addresses]))
 
 
-class Replicas(Multiprocess):
-    """A uvicorn process supervisor that calls `ready` when all its replicas are ready.
+class Supervisor(Multiprocess):
+    """A uvicorn process supervisor that calls `ready` when all its processes are ready.
 
-    It also supervises the Redis of the replicas and their worker, if there are any.
+    It also supervises the Redis of local replicas and their worker, if there are any.
+
+    Args:
+        sockets: Sockets that reserve the addresses.
+        folder: See `ReplicaProcess`.
     """
 
     def __init__(
@@ -142,19 +152,22 @@ class Replicas(Multiprocess):
         config: uvicorn.Config,
         sockets: list[socket.socket],
         ready: Callable[[], None],
-        redis: LocalRedis | None,
-        worker: LocalWorker | None,
+        redis: LocalRedis | None = None,
+        worker: LocalWorker | None = None,
+        folder: str = "",
     ) -> None:
         super().__init__(config, sockets)
         self.ready = ready
         self.redis = redis
         self.worker = worker
+        self._folder = folder
+        self._kind = "process" if folder else "replica"
         self._printer = one_printer()
 
     @property
     def refused(self) -> bool:
-        """Whether a replica has refused to start. It has printed the reason, and would refuse again."""
-        return any(replica.exitcode == EXIT_REFUSED for replica in self.processes)
+        """Whether a process has refused to start. It has printed the reason, and would refuse again."""
+        return any(each.exitcode == EXIT_REFUSED for each in self.processes)
 
     def init_processes(self) -> None:
         self.processes += [self._started() for _ in range(self.processes_num)]
@@ -164,25 +177,26 @@ class Replicas(Multiprocess):
             self.should_exit.set()
             return
         else:
-            logger.warning("Not all replicas are ready; their log says why")
+            logger.warning("Not every %s is ready; the log says why", self._kind)
         if self.worker is not None:  # started last, because its start would delay the replicas, and jobs can wait
             self.worker.start()
 
     def _started(self) -> ReplicaProcess:
-        replica = ReplicaProcess(self.config, self.sockets, self._printer)
-        replica.start()
-        return replica
+        addresses = [each.getsockname()[:2] for each in self.sockets]
+        process = ReplicaProcess(self.config, addresses, self._printer, self._folder)
+        process.start()
+        return process
 
     def _all_ready(self) -> bool:
-        """Wait until all replicas are ready. Return False if one has ended, if a signal stops them, or after 180 s."""
+        """Wait until all processes are ready. Return False if one ended, if a signal stops them, or after 180 s."""
         until, waiting = time.monotonic() + _READY_SECONDS, list(self.processes)
         while waiting:
             self.handle_signals()
             if self.should_exit.is_set() or time.monotonic() > until:
                 return False
-            if not all(replica.process.is_alive() for replica in waiting):
+            if not all(each.process.is_alive() for each in waiting):
                 return False
-            waiting = [replica for replica in waiting if not replica.is_ready(_ANSWER_SECONDS)]
+            waiting = [each for each in waiting if not each.is_ready(_ANSWER_SECONDS)]
             time.sleep(_PAUSE_SECONDS if waiting else 0)
         return True
 
@@ -195,17 +209,18 @@ class Replicas(Multiprocess):
             self.worker.restart_if_ended()
             if self.worker.refused:
                 self.should_exit.set()
-        # uvicorn would ask each replica for a sign of life, and wait 30 s for a replica that ends or hangs. That is not
-        # necessary: if a replica hangs, its own watchdog ends it.
-        for place, replica in enumerate(self.processes):
-            if replica.process.is_alive():
+        # uvicorn would ask each process for a sign of life, and wait 30 s for a process that ends or hangs. That is not
+        # necessary: if a process hangs, its own watchdog ends it.
+        for place, process in enumerate(self.processes):
+            if process.process.is_alive():
                 continue
             if self.refused:
                 self.should_exit.set()
                 return
             self.processes[place] = self._started()
-            number = replica.process.name.rpartition("-")[2]
-            logger.warning("Replica %s ended with exit code %s; started a new replica", number, replica.exitcode)
+            number, kind = process.process.name.rpartition("-")[2], self._kind
+            text = "%s %s ended with exit code %s; started a new %s"
+            logger.warning(text, kind.capitalize(), number, process.exitcode, kind)
 
     def terminate_all(self) -> None:
         super().terminate_all()
@@ -213,9 +228,17 @@ class Replicas(Multiprocess):
             self.worker.terminate()
 
     def join_all(self) -> None:
-        super().join_all()
+        """Wait for the end of all processes. A second SIGTERM goes to them, too, so that they stop at once."""
+        while any(each.process.is_alive() for each in self.processes):
+            self.handle_signals()
+            time.sleep(_PAUSE_SECONDS)
         if self.worker is not None:
             self.worker.join()
+
+    def handle_term(self) -> None:
+        if self.should_exit.is_set():
+            self.terminate_all()
+        super().handle_term()
 
     def handle_hup(self) -> None:
         """Stop when the terminal closes, because nobody can press Ctrl-C then."""
@@ -249,10 +272,45 @@ def run(
     if settings.mcp_uds:
         raise StartupError(f"MCP_UDS={settings.mcp_uds}: only one replica can use it; unset it, or remove --replicas")
     refuse_taken(settings)
-    options: dict[str, Any] = {**uvicorn_options(settings, app), "workers": replicas}
     worker = LocalWorker(settings, create_worker) if create_worker is not None else None
     with redis or nullcontext() as server:
-        sockets: list[socket.socket] = [bind(host, settings.mcp_port) for host in hosts(settings)]
-        supervisor = Replicas(uvicorn.Config(**options), sockets, ready, server, worker)
+        supervisor = Supervisor(_config(settings, app, replicas), _reserved(settings), ready, server, worker)
         supervisor.run()
     return EXIT_REFUSED if supervisor.refused or (worker is not None and worker.refused) else 0
+
+
+def run_processes(settings: CoreSettings, app: str, ready: Callable[[], None]) -> int:
+    """Run the processes of one replica (`WORKERS`) until a signal stops them. Restart a process that ends.
+
+    This process must not have imported the user's server, because the processes are copies of it: see `copied`.
+
+    Args:
+        settings: The settings of the replica.
+        app: The app factory, as `module:factory`.
+        ready: A function that is called once, when all processes are ready.
+
+    Returns:
+        The exit code: 0, or `EXIT_REFUSED` if a process refused to start.
+
+    Raises:
+        StartupError: The port is in use, the address cannot be bound, or `MCP_UDS` is set.
+    """
+    if settings.mcp_uds:
+        raise StartupError(f"MCP_UDS={settings.mcp_uds}: only one process can use it; unset it, or WORKERS")
+    refuse_taken(settings)
+    gc.collect()
+    gc.freeze()  # a collection in a process would copy the memory of all objects that it visits
+    with TemporaryDirectory(prefix="anyreplica-", dir=for_sockets()) as folder:
+        config = _config(settings, app, settings.workers)
+        supervisor = Supervisor(config, _reserved(settings), ready, folder=folder)
+        supervisor.run()
+    return EXIT_REFUSED if supervisor.refused else 0
+
+
+def _config(settings: CoreSettings, app: str, processes: int) -> uvicorn.Config:
+    options: dict[str, Any] = {**uvicorn_options(settings, app), "workers": processes}
+    return uvicorn.Config(**options)
+
+
+def _reserved(settings: CoreSettings) -> list[socket.socket]:
+    return [_bind(host, settings.mcp_port) for host in hosts(settings)]
