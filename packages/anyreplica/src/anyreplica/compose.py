@@ -82,7 +82,8 @@ def compose(
         replica.parts.append(feature.attach(replica))
     _use_sessions(server, replica, endpoint)
     limits.on_message, limits.on_call = replica.attached("on_message"), replica.attached("on_call")
-    limits.limiter = next((parts.limiter for parts in replica.parts if parts.limiter is not None), None)
+    if limiter := next((parts.limiter for parts in replica.parts if parts.limiter is not None), None):
+        limits.use(limiter)
     lifecycle.on_drain.extend(replica.attached("on_drain"))
     lifecycle.on_stop.extend(replica.attached("on_stop"))
     callers = (replica.attached(each) for each in ("tokens", "request_checks", "challenges"))

@@ -22,7 +22,8 @@ from fastmcp.tools.tool_transform import ToolTransformConfig
 from mcp.server.connection import Connection
 from mcp.server.runner import ServerRunner
 from mcp.server.session import ServerSession
-from mcp_types import CallToolResult, TextContent
+from mcp_types import CallToolRequestParams, CallToolResult, TextContent
+from pydantic import BaseModel
 
 from anyreplica.mcp.compat import mounts, sdk
 
@@ -106,6 +107,22 @@ def test_the_methods_of_the_sdks_runner_have_these_parameters() -> None:
     assert list(inspect.signature(ServerRunner._serialize).parameters)[1:] == ["method", "version", "result"]
 
 
+def assert_same(model: BaseModel, other: BaseModel) -> None:
+    """Fail if two models differ in anything that pydantic stores."""
+    for part in ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__"):
+        assert getattr(model, part) == getattr(other, part), part
+
+
+def test_the_params_of_a_tool_call() -> None:
+    """They are those that pydantic makes, and a change of them does not change the request."""
+    arguments = {"message": "hello", "more": [1]}
+    params = sdk.tool_params("echo", arguments)
+    assert_same(params, CallToolRequestParams(name="echo", arguments=arguments))
+    assert params.arguments is not arguments
+    meta = {"fastmcp": {"version": "2"}}
+    assert_same(sdk.tool_params("echo", {}, meta), CallToolRequestParams(name="echo", arguments={}, _meta=meta))
+
+
 def test_the_result_of_a_text() -> None:
     """A text's tool result is the one that pydantic makes, in all parts, and shares no object with another one."""
     result, other = sdk.text_result("hello"), sdk.text_result("hello")
@@ -114,9 +131,8 @@ def test_the_result_of_a_text() -> None:
         structured_content={"result": "hello"},
         meta={"fastmcp": {"wrap_result": True}},
     )
-    parts = ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
-    for part in parts:
-        assert getattr(result, part) == getattr(made, part), part
+    assert_same(result, made)
+    assert_same(result.content[0], made.content[0])
     assert result.content is not other.content
     assert result.structured_content is not other.structured_content
     assert result.meta is not other.meta

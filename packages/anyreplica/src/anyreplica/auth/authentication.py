@@ -1,6 +1,6 @@
 """The authentication of requests. Features say who the callers are: by keys, tokens, a login or signatures."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from anyreplica.auth.caller import Caller
 from anyreplica.http.refusal import ClientGone, Refused, send_refusal
-from anyreplica.http.request_record import Headers, mcp_paths, path_of, record_of
+from anyreplica.http.request_record import RECORD, Headers, RequestRecord, mcp_paths, path_of, record_of
 from anyreplica.settings import CoreSettings
 
 METADATA = "/.well-known/oauth-protected-resource"
@@ -144,30 +144,39 @@ class Authentication:
             return own
         return AuthProvider(self._settings.public_url or None, list(self._challenge.scopes))
 
-    async def _guarded(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    def _guarded(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         if scope["type"] != "http":
-            await app(scope, receive, send)
-            return
-        open_ = scope["path"] not in self._mcp and path_of(scope) not in self._mcp and self.is_open(scope)
-        record = record_of(scope)
-        key = _bearer(scope, record.headers)
+            return app(scope, receive, send)
+        record: RequestRecord = scope.get(RECORD) or record_of(scope)
+        facts = record.facts
+        key = facts.token if facts is not None and facts.is_token_read else _bearer(scope, record)
         caller = None
         if key:
             for source in self._sources:
                 if (caller := source.known(key)) is not None:
                     break
-        if caller is None or self._checks:  # otherwise the caller is known at once, as with a key of the operator
-            try:
-                caller, receive = await self._authenticate(scope, receive, key, caller, required=not open_)
-            except (Refusal, Refused) as refusal:
-                if not open_:
-                    await self._refuse(refusal, scope, receive, send)
-                    return
-                caller = None  # the route may have tokens of its own, which nobody here can verify
-            except ClientGone:
+        if caller is None or self._checks:
+            return self._check_and_call(app, scope, receive, send, key, caller)
+        # The caller is known at once, as with a key of the operator.
+        record.caller = scope["user"] = caller
+        scope["auth"] = caller.credentials
+        return app(scope, receive, send)
+
+    async def _check_and_call(
+        self, app: ASGIApp, scope: Scope, receive: Receive, send: Send, key: bytes | None, caller: Caller | None
+    ) -> None:
+        open_ = scope["path"] not in self._mcp and path_of(scope) not in self._mcp and self.is_open(scope)
+        try:
+            caller, receive = await self._authenticate(scope, receive, key, caller, required=not open_)
+        except (Refusal, Refused) as refusal:
+            if not open_:
+                await self._refuse(refusal, scope, receive, send)
                 return
+            caller = None  # the route may have tokens of its own, which nobody here can verify
+        except ClientGone:
+            return
         if caller is not None:
-            record.caller = scope["user"] = caller
+            record_of(scope).caller = scope["user"] = caller
             scope["auth"] = caller.credentials
         await app(scope, receive, send)
 
@@ -239,11 +248,19 @@ class Authentication:
         await JSONResponse(body, refusal.status, headers)(scope, receive, send)
 
 
-def _bearer(scope: Scope, headers: Headers) -> bytes | None:
+def _bearer(scope: Scope, record: RequestRecord) -> bytes | None:
     """Return the token of `Authorization: Bearer …` (RFC 6750), or None without this header.
 
-    Return an empty value for another scheme, and for a request with several of these headers.
+    Return an empty value for another scheme, and for a request with several of these headers. Requests with the same
+    head need not read it again.
     """
+    token = _token_of(scope, record.headers)
+    if record.facts is not None:
+        record.facts.token, record.facts.is_token_read = token, True
+    return token
+
+
+def _token_of(scope: Scope, headers: Headers) -> bytes | None:
     given = headers.get(b"authorization")
     if given is None:
         return None

@@ -75,16 +75,13 @@ def shortened(error: InvalidArguments) -> InvalidArguments:
 
 def count(arguments: Mapping[str, Any]) -> int:
     """Return the number of values in arguments, at any depth. The count stops above 1000."""
-    waiting: list[Any] = [arguments]
-    seen = 0
-    while waiting and seen <= _SOME:
-        each = waiting.pop()
-        seen += 1
-        if isinstance(each, Mapping | list):
-            if len(each) > _SOME:
-                return len(each)
-            waiting.extend(each.values() if isinstance(each, Mapping) else each)
-    return seen
+    found: list[Any] = [arguments]
+    for each in found:  # the list grows during the loop
+        inner = each.values() if isinstance(each, dict) else each if isinstance(each, list) else ()
+        if len(found) + len(inner) > _SOME:
+            return len(found) + len(inner)
+        found.extend(inner)
+    return len(found)
 
 
 @lru_cache(maxsize=100)

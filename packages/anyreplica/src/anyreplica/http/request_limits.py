@@ -1,6 +1,7 @@
 """The checks and limits that a request passes before it is processed. `/mcp` and `/jobs` share them."""
 
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from cachetools import FIFOCache
@@ -145,13 +146,26 @@ async def _pass(scope: Scope, receive: Receive, send: Send) -> None:  # noqa: AR
 class Limiter(Protocol):
     """A rate limiter: it limits the calls of each caller."""
 
-    async def acquire(
+    @property
+    def is_local(self) -> bool:
+        """Whether this limiter decides without a wait, so that `acquire_now` may be called."""
+
+    @property
+    def has_costs(self) -> bool:
+        """Whether the name of the tool matters."""
+
+    def acquire_now(
         self, scope: Scope, tool: str, identity: int | str | None, *, concurrent: bool = True
     ) -> Release | None:
         """Count a call, or raise `Refused` (429). Return a function to call after the answer, or None.
 
         Without `concurrent`, the call does not count for the limit of calls that run at the same time.
         """
+
+    async def acquire(
+        self, scope: Scope, tool: str, identity: int | str | None, *, concurrent: bool = True
+    ) -> Release | None:
+        """Count a call like `acquire_now`, but wait for the other replicas' share if that is necessary."""
 
 
 class RequestLimits:
@@ -174,11 +188,17 @@ class RequestLimits:
         seconds, values = settings.receive_timeout_seconds, settings.max_body_values
         self.body = Body(settings.max_body_bytes, seconds, values, self.in_flight, self.memory)
         self.limiter: Limiter | None = None
-        """The limiter of the rates of callers. A feature brings it."""
+        """The limiter of the rates of callers. A feature brings it, see `use`."""
+        self.waits = False
+        """Whether the limiter may have to wait."""
         self.on_message: Sequence[Observe] = ()
         """Functions to call with the params of each message."""
         self.on_call: Sequence[Observe] = ()
         """Functions to call with the params of each request, before a tool gets them and may change them."""
+
+    def use(self, limiter: Limiter) -> None:
+        """Use a limiter of rates."""
+        self.limiter, self.waits = limiter, not limiter.is_local
 
     async def acquire(
         self,
@@ -210,22 +230,21 @@ class RequestLimits:
                 self.memory.acquire(memory, identity)
                 acquired = memory
             limiter = self.limiter
-            answered = None if limiter is None else await limiter.acquire(scope, tool, identity, concurrent=concurrent)
+            ended = None if limiter is None else await limiter.acquire(scope, tool, identity, concurrent=concurrent)
         except BaseException:
-            slot.release()
-            self.memory.release(acquired)
+            self._release(slot, acquired)
             raise
+        return partial(self._release, slot, memory, ended) if memory or ended else slot.release
 
-        if not memory and answered is None:
-            return slot.release
+    def release_with(self, ended: Release) -> Release:
+        """Return a function that releases a place of `in_flight` and calls `ended`."""
+        return partial(self._release, self.in_flight, 0, ended)
 
-        def release() -> None:
-            slot.release()
-            self.memory.release(memory)
-            if answered is not None:
-                answered()
-
-        return release
+    def _release(self, slot: InFlight, memory: int, ended: Release | None = None) -> None:
+        slot.release()
+        self.memory.release(memory)
+        if ended is not None:
+            ended()
 
     def count(
         self, scope: Scope, tool: str, identity: int | str | None, memory: int, *, listens: bool

@@ -48,14 +48,18 @@ class HeadFacts:
         headers: the headers, see `RequestRecord`. Nobody may change this dictionary.
         accepts_events: whether the client accepts an event stream, if `HeadCheck` has accepted the head.
         accepted_at: the scheme and the address of the server for which it has. None: it has not accepted the head.
+        token: the token of the head, if authentication has read it; None: the head has no token.
+        is_token_read: whether authentication has read the token.
     """
 
-    __slots__ = ("accepted_at", "accepts_events", "headers")
+    __slots__ = ("accepted_at", "accepts_events", "headers", "is_token_read", "token")
 
     def __init__(self, headers: dict[bytes, bytes]) -> None:
         self.headers = headers
         self.accepts_events = False
         self.accepted_at: tuple[str, Any] | None = None
+        self.token: bytes | None = None
+        self.is_token_read = False
 
     def accept(self, at: tuple[str, Any], accepts_events: bool) -> None:
         """Note that `HeadCheck` has accepted the head, see the attributes."""

@@ -15,13 +15,12 @@ from fastmcp.server.middleware import MiddlewareContext
 from fastmcp.telemetry import suppress_fastmcp_telemetry
 from fastmcp.tools import ToolResult
 from fastmcp.utilities.versions import VersionSpec
-from mcp_types import CallToolRequestParams
 
 from anyreplica.components import arguments as arguments_
 from anyreplica.components.deadline import END
 from anyreplica.components.outcome import Handover
 from anyreplica.mcp.call import Call
-from anyreplica.mcp.compat.sdk import Binding, selected_version
+from anyreplica.mcp.compat.sdk import Binding, selected_version, tool_params
 from anyreplica.mcp.fast_path import reply_to, run_middleware, wait_for
 from anyreplica.mcp.fastmcp_path import HANDSHAKE_FULL, STATELESS_FULL, FastMcpPath
 from anyreplica.mcp.plan import DirectPlan
@@ -58,9 +57,7 @@ class DirectPath:
         version = selected_version(params.get("_meta"))
         END.set(time.monotonic() + plan.seconds)  # this task runs this call only, so the deadline affects no other call
         context: MiddlewareContext[Any] = MiddlewareContext(
-            message=CallToolRequestParams(
-                name=plan.name, arguments=arguments, _meta={"fastmcp": {"version": version}} if version else None
-            ),
+            message=tool_params(plan.name, arguments, {"fastmcp": {"version": version}} if version else None),
             source="client",
             type="request",
             method="tools/call",

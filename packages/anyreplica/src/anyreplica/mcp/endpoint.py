@@ -10,7 +10,7 @@ from typing import Any
 from starlette.types import Receive, Scope, Send
 
 from anyreplica.http.refusal import ClientGone, Refused, send_refusal
-from anyreplica.http.request_limits import RequestLimits
+from anyreplica.http.request_limits import Limiter, Release, RequestLimits
 from anyreplica.http.request_record import LONGEST, RECORD, Headers, RequestRecord, record_of
 from anyreplica.http.responses import PING_SECONDS, send_response
 from anyreplica.http.trace_context import untraced
@@ -46,6 +46,8 @@ from anyreplica.process.tasks import background_task
 from anyreplica.settings import CoreSettings
 
 logger = logging.getLogger(__name__)
+
+Message = Request | Notification | Response
 
 _HANDSHAKE, _STATELESS = ("handshake", "fast"), ("stateless", "fast")
 """Protocol family and path for the access log. The FastMCP path replaces them when it takes a request over."""
@@ -142,8 +144,8 @@ class CallPaths:
 
     def _stamp(self) -> tuple[int, ...]:
         """Return a value that differs after each change of the components or of what decides the paths."""
-        registries, counted = self._changing
-        return (*[each.changes for each in registries], *map(len, counted))
+        changes, counted = self._changing
+        return changes(), *map(len, counted)
 
     def answer(self, call: Call) -> Awaitable[None]:
         """Answer a request. Awaiting the reply raises `ClientGone` if the client closes the connection."""
@@ -241,13 +243,13 @@ class McpEndpoint:
             elif isinstance(message, Response) and self.sessions is not None:
                 await self.sessions.receive_response(message, headers, scope, send)
                 return
-            slot = limits.in_flight
-            release = None
-            listens = message.method == _LISTEN
-            if listens or message.memory or limits.limiter is not None or slot.count >= slot.most:
+            slot, listens = limits.in_flight, message.method == _LISTEN
+            release: Release | None
+            if listens or message.memory or limits.waits or slot.count >= slot.most:
                 release = await limits.count(scope, called_tool(message), message.id, message.memory, listens=listens)
-            else:  # the same as `InFlight.acquire`, but faster, for the most frequent case
-                slot.count += 1
+            else:
+                release = None if limits.limiter is None else self._apply_rates(limits.limiter, scope, message)
+                slot.count += 1  # the same as `InFlight.acquire`, but faster, for the most frequent case
             try:
                 await (self._acknowledge(message, headers, scope, send) if call is None else self.paths.answer(call))
             except asyncio.CancelledError:  # the replica stops, and SHUTDOWN_GRACE_SECONDS are over
@@ -262,6 +264,15 @@ class McpEndpoint:
             await send_refusal(scope, send, refused)
         except ClientGone:
             await _release(call)
+
+    def _apply_rates(self, limiter: Limiter, scope: Scope, message: Message) -> Release | None:
+        """Apply the limits of rates. Return a function that also releases the slot, or None if nothing else is counted.
+
+        Raises:
+            Refused: the caller or the replica is at a limit (HTTP 429).
+        """
+        ended = limiter.acquire_now(scope, called_tool(message) if limiter.has_costs else "", message.id)
+        return None if ended is None else self.limits.release_with(ended)
 
     def _call(
         self, request: Request, takes_stream: bool, record: RequestRecord, scope: Scope, receive: Receive, send: Send
@@ -295,9 +306,7 @@ class McpEndpoint:
         seconds = PING_SECONDS if listens else self.first_event_seconds  # a subscription is silent for hours
         return Call(request, version, True, scope, record, Reply(scope, receive, send, streams, seconds))
 
-    async def _acknowledge(
-        self, message: Request | Notification | Response, headers: Headers, scope: Scope, send: Send
-    ) -> None:
+    async def _acknowledge(self, message: Message, headers: Headers, scope: Scope, send: Send) -> None:
         """Answer a notification, or a response without sessions, with status 202 and an empty body.
 
         In the stateless protocol the server ignores notifications, because a client cancels a call by closing its

@@ -9,14 +9,13 @@ from typing import Any
 from fastmcp import FastMCP
 from fastmcp.server.middleware import MiddlewareContext
 from fastmcp.tools import ToolResult
-from mcp_types import CallToolRequestParams
 
 from anyreplica.auth.caller import Caller
 from anyreplica.components.call_limits import out_of_time
 from anyreplica.components.deadline import END
 from anyreplica.components.outcome import BODY_OUTCOME, Handover, Outcome
 from anyreplica.mcp.call import Call
-from anyreplica.mcp.compat.sdk import Binding, body_error
+from anyreplica.mcp.compat.sdk import Binding, body_error, tool_params
 from anyreplica.mcp.fastmcp_path import FastMcpPath
 from anyreplica.mcp.message import Envelopes
 from anyreplica.mcp.plan import DirectPlan, Plan
@@ -175,7 +174,7 @@ class FastPath:
         END.set(time.monotonic() + plan.seconds)  # this task runs this call only, so the deadline affects no other call
         params = call.request.params or {}
         context: MiddlewareContext[Any] = MiddlewareContext(
-            message=CallToolRequestParams(name=plan.tool.name, arguments=params.get("arguments") or {}),
+            message=tool_params(plan.tool.name, params.get("arguments") or {}),
             source="client",
             type="request",
             method="tools/call",

@@ -202,7 +202,7 @@ def _plain(result: ToolResult) -> tuple[bytes, bytes | None, bool] | None:
     block = content[0]
     if block.annotations is not None or block.meta is not None or block.model_extra:
         return None
-    wrapped = meta == _WRAPPED and type(value) is dict and value.keys() == {"result"}
+    wrapped = meta == _WRAPPED and type(value) is dict and len(value) == 1 and "result" in value
     if not (wrapped or meta is None) or sdk.has_raw_result(result):
         return None
     text = encode(block.text)

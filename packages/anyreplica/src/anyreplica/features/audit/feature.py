@@ -1,6 +1,7 @@
 """The feature *audit log*: one entry for each call, in a chain of hashes."""
 
 import time
+from collections.abc import Awaitable
 from functools import partial
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -32,15 +33,14 @@ class AuditMiddleware:
         self.log = log
         self._open = open_paths(settings)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         if scope["type"] == "http" and path_of(scope) not in self._open:
             record: RequestRecord = scope[RECORD]
             record.notes = {**record.notes, ARGUMENTS: b""} if record.notes else {ARGUMENTS: b""}
-            if self.log.refusing:
+            if self.log.refuses and self.log.refusing:
                 text = "Audit log not writable: this replica refuses calls (AUDIT_ON_FAILURE); retry later."
-                await send_refusal(scope, send, Refused.retry_later(text))
-                return
-        await self.app(scope, receive, send)
+                return send_refusal(scope, send, Refused.retry_later(text))
+        return self.app(scope, receive, send)
 
 
 def observer(log: AuditLog) -> Write:

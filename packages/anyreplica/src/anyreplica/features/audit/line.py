@@ -255,12 +255,14 @@ class Form:
         """
         begun, request_id, caller, method, called, arguments, status, failed, seconds = noted
         name = called[:_LONGEST_NAME]
+        second = int(begun)
         whole, thousandths = divmod(int(seconds * 1e6), 1000)
         return b"".join(
             (
                 _TIME,
-                _utc(begun),
-                b'","request_id":',
+                _clock(second),
+                _THOUSANDTHS[int((begun - second) * 1000)],
+                b'Z","request_id":',
                 _quoted(request_id[:_LONGEST]),
                 _who(caller[:_LONGEST], method[:_LONGEST], name),
                 self._arguments(name, arguments) if arguments else b"",
@@ -273,7 +275,8 @@ class Form:
     def event(self, event: str, **details: str | int | bool) -> bytes:
         """Return an entry about the log itself."""
         said = orjson.dumps({"event": event, **details})[1:-1]
-        return b'%b%b",%b' % (_TIME, _utc(time.time()), said)
+        now = time.time()
+        return b'%b%b%bZ",%b' % (_TIME, _clock(int(now)), _THOUSANDTHS[int(now % 1 * 1000)], said)
 
     def _arguments(self, name: str, arguments: bytes) -> bytes:
         part = self._digest_begins + self._digest(arguments).encode() + b'"'
@@ -295,11 +298,6 @@ def _who(caller: str, method: str, name: str) -> bytes:
 @lru_cache(maxsize=64)
 def _ended(status: int, failed: bool) -> bytes:
     return b',"outcome":"%b","status":%d,"ms":' % (outcome(status, failed).encode(), status)
-
-
-def _utc(moment: float) -> bytes:
-    second = int(moment)
-    return b"%b%bZ" % (_clock(second), _THOUSANDTHS[int((moment - second) * 1000)])
 
 
 @lru_cache(maxsize=2)

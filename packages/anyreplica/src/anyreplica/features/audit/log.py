@@ -63,7 +63,8 @@ class AuditLog:
         self._keyed = digests.keyed
         self._form = Form(Shown(shown), digests)
         self._chain = Chain(replica, secrets.token_hex(8), digests)
-        self._refuses = on_failure == "refuse"
+        self.refuses = on_failure == "refuse"
+        """Whether a failure of the log can make the replica refuse calls."""
 
         self._noted: deque[Noted] = deque()  # append and popleft of a deque are atomic
         self._ready: deque[bytes] = deque()
@@ -86,17 +87,17 @@ class AuditLog:
 
         This method never waits or raises. Any thread may call it.
         """
-        refused = noted.status == STATUS_UNAVAILABLE and not noted.failed
-        if refused and self._refuses and self._failing_since is not None:
+        if self.refuses and self._failing_since is not None and _is_refused(noted):
             self._refused += 1  # an entry for each refused call would leave no space for calls in flight
             return
         size = self._bytes_noted + len(noted.arguments)
-        if self._waiting >= MOST_LINES or size - self._bytes_taken > MOST_BYTES:
+        waiting = self._noted
+        if len(waiting) + len(self._ready) >= MOST_LINES or size - self._bytes_taken > MOST_BYTES:
             self._dropped += 1
             return
         self._bytes_noted = size
-        self._noted.append(noted)
-        if len(self._noted) == _BATCH:
+        waiting.append(noted)
+        if len(waiting) == _BATCH:
             self._bell.put(None)
 
     @property
@@ -106,7 +107,7 @@ class AuditLog:
         With `refuse` that is the case from the first failed write until a write succeeds, and while too many entries
         wait. With `drop` it is never the case.
         """
-        return self._refuses and (self._failing_since is not None or self._waiting > MOST_LINES * _NEARLY)
+        return self.refuses and (self._failing_since is not None or self._waiting > MOST_LINES * _NEARLY)
 
     @property
     def _waiting(self) -> int:
@@ -223,9 +224,13 @@ class AuditLog:
                     "Audit log: cannot write to %s (%s); until a write succeeds, %s",
                     self._target.name,
                     error.strerror or error,
-                    "calls are refused" if self._refuses else f"entries are dropped when {MOST_LINES} wait",
+                    "calls are refused" if self.refuses else f"entries are dropped when {MOST_LINES} wait",
                 )
         elif self._failing_since is not None:
             seconds = time.monotonic() - self._failing_since
             self._failing_since = None
             logger.warning("Audit log: writes to %s succeed again after %.1f s", self._target.name, seconds)
+
+
+def _is_refused(noted: Noted) -> bool:
+    return noted.status == STATUS_UNAVAILABLE and not noted.failed

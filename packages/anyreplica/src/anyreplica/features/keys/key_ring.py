@@ -38,6 +38,12 @@ class _Holder:
     begins: float = 0
     ends: float = float("inf")
     public: "Ed25519PublicKey | None" = None
+    is_unlimited: bool = True
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether the key is valid now."""
+        return self.begins <= time.time() < self.ends
 
 
 _NOBODY = _Holder(None)
@@ -73,8 +79,8 @@ class KeyRing:
         The search uses the SHA-256 of the key. So the duration of the search does not reveal how much of a key is
         right.
         """
-        digest = _digest(key) if len(key) <= _LONGEST_KNOWN else _digest.__wrapped__(key)
-        return _now(self._by_hash.get(digest)).caller
+        holder = self._by_hash.get(_digest(key) if len(key) <= _LONGEST_KNOWN else _digest.__wrapped__(key))
+        return holder.caller if holder is not None and (holder.is_unlimited or holder.is_valid) else None
 
     def signer(self, name: str) -> Caller | None:
         """Return the caller that signs with the key of this id, or None if there is no valid key."""
@@ -126,7 +132,7 @@ def _digest(key: bytes) -> bytes:
 
 def _now(holder: _Holder | None) -> _Holder:
     """Return the holder if its key is valid now, else `_NOBODY`."""
-    return holder if holder is not None and holder.begins <= time.time() < holder.ends else _NOBODY
+    return holder if holder is not None and holder.is_valid else _NOBODY
 
 
 def _holder(entry: KeyEntry, default: Rate) -> _Holder:
@@ -135,6 +141,7 @@ def _holder(entry: KeyEntry, default: Rate) -> _Holder:
         entry.not_before.timestamp() if entry.not_before else 0,
         entry.expires.timestamp() if entry.expires else float("inf"),
         public_key(entry.public_key) if entry.public_key else None,
+        is_unlimited=not (entry.not_before or entry.expires),
     )
 
 

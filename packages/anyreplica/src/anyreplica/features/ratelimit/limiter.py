@@ -37,6 +37,8 @@ class RateLimiter:
         self._cost = lru_cache(1024)(partial(_cost, settings.costs)) if settings.costs else None
         self._bounds = False
         self._buckets = Buckets()
+        self.has_costs = self._cost is not None
+        self.is_local = redis is None
         self.fleet = SharedBuckets(redis, settings.mcp_name, replica, peers) if redis is not None else None
 
     @asynccontextmanager
@@ -60,6 +62,40 @@ class RateLimiter:
         Raises:
             Refused: the caller or the replica is at a limit (HTTP 429).
         """
+        if self.fleet is None:
+            return self.acquire_now(scope, tool, identity, concurrent=concurrent)
+        found = self._bounds_of(scope, tool, identity, concurrent=concurrent)
+        if found is None:
+            return None
+        name, rate, cost = found
+        verdict = await self.fleet.take(name, rate, cost)
+        if not verdict.granted:
+            raise _refusal(rate, verdict, identity)
+        return partial(self.fleet.leave, name, rate) if rate.concurrent else None
+
+    def acquire_now(
+        self, scope: Scope, tool: str, identity: int | str | None, *, concurrent: bool = True
+    ) -> Callable[[], None] | None:
+        """Accept or refuse a call like `acquire`, by the limits of this replica only."""
+        found = self._bounds_of(scope, tool, identity, concurrent=concurrent)
+        if found is None:
+            return None
+        name, rate, cost = found
+        verdict = self._buckets.take(name, rate, cost)
+        if not verdict.granted:
+            raise _refusal(rate, verdict, identity)
+        return partial(self._buckets.leave, name) if rate.concurrent else None
+
+    def _bounds_of(
+        self, scope: Scope, tool: str, identity: int | str | None, *, concurrent: bool
+    ) -> tuple[str, Rate, int] | None:
+        """Return the name of a request's caller, the caller's rate and the cost of the request.
+
+        Return None if nothing limits the caller.
+
+        Raises:
+            Refused: the replica is at its limit (HTTP 429).
+        """
         if not self._bounds:
             return None
         cost = self._cost(tool) if self._cost is not None else 1
@@ -71,18 +107,9 @@ class RateLimiter:
         rate = self._rate if caller is None else caller.rate
         if not concurrent and rate.concurrent:
             rate = rate.replace(concurrent=0)
-        if not rate.bounds:
+        if not (rate.calls or rate.concurrent):
             return None
-        name = caller.identity if caller is not None else self._clients.of(scope) or ANYBODY
-        if self.fleet is not None:
-            verdict = await self.fleet.take(name, rate, cost)
-        else:
-            verdict = self._buckets.take(name, rate, cost)
-        if not verdict.granted:
-            raise _refusal(rate, verdict, identity)
-        if not rate.concurrent:
-            return None
-        return partial(self._buckets.leave, name) if self.fleet is None else partial(self.fleet.leave, name, rate)
+        return (caller.identity if caller is not None else self._clients.of(scope) or ANYBODY), rate, cost
 
 
 def rate_limiter(settings: RateLimitSettings, redis: "Redis | None", replica: str, peers: Peers) -> RateLimiter | None:

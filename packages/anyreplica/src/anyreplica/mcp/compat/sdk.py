@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack, contextmanager
 from contextvars import ContextVar
 from functools import cached_property, partial
 from operator import attrgetter
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from fastmcp import Context, FastMCP
 from fastmcp.exceptions import AuthorizationError, FastMCPError
@@ -38,15 +38,19 @@ from mcp.server.context import ServerMiddleware, ServerRequestContext
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.server.runner import ServerRunner, _extract_meta
 from mcp.shared.dispatcher import Outbound
-from mcp_types import TextContent
-from pydantic import ValidationError
+from mcp_types import CallToolRequestParams, TextContent
+from pydantic import BaseModel, ValidationError
 from uncalled_for import CycleError, frame_scope, get_dependency_parameters
 from uncalled_for.resolution import _Depends  # type: ignore[attr-defined]
 
 from anyreplica.mcp.call import Call
 from anyreplica.mcp.compat.dispatch import CallOutbound, Dispatch
 
+M = TypeVar("M", bound=BaseModel)
+
 _RAW = "_raw_mcp_result"
+_BLOCK = TextContent(type="text", text="").__dict__
+_PARAMS = CallToolRequestParams(name="").__dict__
 _set = object.__setattr__
 """Sets an attribute of a pydantic model without the model's own steps."""
 
@@ -256,22 +260,38 @@ def has_raw_result(result: ToolResult) -> bool:
 
 
 def text_result(text: str) -> ToolResult:
-    """Return the tool result of a text that FastMCP wraps, with objects of its own, because middleware may change them.
-
-    This does what `ToolResult.model_construct` does, in 2 µs instead of 5.
-    """
-    result = ToolResult.__new__(ToolResult)
+    """Return the tool result of a text that FastMCP wraps. It shares no object: middleware may change it."""
+    block = _unchecked(TextContent, {**_BLOCK, "text": text}, {"type", "text"})
     values = {
-        "content": [TextContent(type="text", text=text)],
+        "content": [block],
         "structured_content": {"result": text},
         "meta": {"fastmcp": {"wrap_result": True}},
         "is_error": False,
     }
-    _set(result, "__dict__", values)
-    _set(result, "__pydantic_fields_set__", {"content", "structured_content", "meta"})
-    _set(result, "__pydantic_extra__", None)
-    _set(result, "__pydantic_private__", {_RAW: None})
-    return result
+    return _unchecked(ToolResult, values, {"content", "structured_content", "meta"}, {_RAW: None})
+
+
+def tool_params(name: str, arguments: dict[str, Any], meta: dict[str, Any] | None = None) -> CallToolRequestParams:
+    """Return the params of a tool call whose parts are checked. They have a dictionary of their own."""
+    values = {**_PARAMS, "meta": meta, "name": name, "arguments": {**arguments}}
+    fields = {"name", "arguments"} if meta is None else {"meta", "name", "arguments"}
+    return _unchecked(CallToolRequestParams, values, fields)
+
+
+def _unchecked(model: type[M], values: dict[str, Any], fields: set[str], private: dict[str, Any] | None = None) -> M:
+    """Return a model with these values, as its constructor makes it from valid values, in a third of the time.
+
+    Args:
+        values: The values of all fields.
+        fields: The names of the fields that the caller of the constructor would name.
+        private: The private attributes.
+    """
+    made = model.__new__(model)
+    _set(made, "__dict__", values)
+    _set(made, "__pydantic_fields_set__", fields)
+    _set(made, "__pydantic_extra__", None)
+    _set(made, "__pydantic_private__", private)
+    return made
 
 
 def selected_version(meta: Any) -> str | None:
