@@ -19,7 +19,7 @@ ROOT = PACKAGE.parent.parent
 """The repository's folder. Programs run in it."""
 
 _running: list["Program"] = []
-_CORES = os.sched_getaffinity(0)
+CORES = os.sched_getaffinity(0)
 """Cores of this process before a study chose one of them."""
 
 _POLL = 0.005
@@ -52,7 +52,7 @@ class Program:
         with self._log.open("ab") as log, held():  # In append mode the log can be emptied while it is written.
             self._process = subprocess.Popen(command, cwd=ROOT, env=kept | settings, stdout=log, stderr=log)
             _running.append(self)
-        os.sched_setaffinity(self.pid, _CORES if core is None else {core})
+        os.sched_setaffinity(self.pid, CORES if core is None else {core})
 
     def __enter__(self) -> Self:
         return self

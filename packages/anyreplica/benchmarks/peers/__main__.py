@@ -4,6 +4,7 @@ python -m benchmarks.peers --json peers.json
 """
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -14,7 +15,7 @@ from benchmarks.interruption import run as run_load
 from benchmarks.load import LoadError, measured
 from benchmarks.peers.build import NotBuilt
 from benchmarks.peers.servers import FLOOR, OURS, SERVERS, Server
-from benchmarks.process import Process, ProcessError
+from benchmarks.process import CORES, Process, ProcessError
 from benchmarks.rounds import Rounds, add_only
 from benchmarks.sample import Sample
 from benchmarks.scenarios import MESSAGE, Scenario
@@ -31,6 +32,7 @@ _COLUMNS = [
     Column("cpu_2026", "CPU per call, 2026-07-28", "µs"),
     Column("ours_2026", "of this template, 2026-07-28", "×"),
     Column("rate", "calls, 2025-11-25", "/s"),
+    Column("rate_all", "calls with all cores", "/s"),
     Column("memory", "memory", "MB"),
 ]
 
@@ -64,15 +66,19 @@ def _measure(run: Run) -> list[Table]:
     _build(run, rounds)
     with ExitStack() as stack:
         running: dict[str, Running] = {}
+        whole: dict[str, Running] = {}
         for server in servers:
             if server.name not in rounds.skipped:
                 try:
-                    running[server.name] = _start(run, stack, server)
+                    running[server.name] = _start(run, stack, server, run.machine.server_core)
+                    whole[server.name] = _start(run, stack, server, None)
                 except (ProcessError, LoadError, OSError) as error:
                     rounds.failures[server.name] = str(error)
         if FLOOR in rounds.failures:
             raise ProcessError(f"the floor: {rounds.failures[FLOOR]}")
-        rounds.measure(run, lambda server: _round(run, running[server.name], running[FLOOR]))
+        rounds.measure(
+            run, lambda server: _round(run, running[server.name], running[FLOOR]) | _rate(run, whole[server.name])
+        )
 
     def ratios(server: Server) -> dict[str, Sequence[float]]:
         if OURS not in running:
@@ -101,12 +107,13 @@ def _build(run: Run, rounds: Rounds[Server]) -> None:
             rounds.skipped[server.name] = reason
 
 
-def _start(run: Run, stack: ExitStack, server: Server) -> Running:
-    """Start a server and call it for some seconds: Node compiles code that it runs often."""
+def _start(run: Run, stack: ExitStack, server: Server, core: int | None) -> Running:
+    """Start a server on one core or on all, and call it for some seconds: Node compiles code that it runs often."""
     run.step(f"start: {server.name}")
-    process = stack.enter_context(server.start(run.machine.server_core, run.folder))
+    process = stack.enter_context(server.start(core, run.folder))
     process.wait_ready()
-    process.pin(run.machine.server_core)
+    if core is not None:
+        process.pin(core)
     running = Running(server, process)
     for family in server.families:
         running.sample(family, 0.5 if run.quick else 3.0)
@@ -124,6 +131,16 @@ def _round(run: Run, running: Running, floor: Running) -> dict[str, float]:
         if not suffix:
             figures["rate"] = sample.per_second
     return figures | {"memory": running.process.rss_mb()}
+
+
+def _rate(run: Run, running: Running) -> dict[str, float]:
+    """Measure a server that may use all cores. The load may use all of them, too."""
+    core = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, CORES)
+    try:
+        return {"rate_all": running.sample(Family.HANDSHAKE, run.seconds).per_second}
+    finally:
+        os.sched_setaffinity(0, core)
 
 
 def _options(parser: argparse.ArgumentParser) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from benchmarks.peers.build import Kit
 from benchmarks.peers.toolchains import GO, MCP_USE, RUST, TMCP, TYPESCRIPT
-from benchmarks.process import Process, Program, free_port, replica
+from benchmarks.process import CORES, Process, Program, free_port, replica
 from benchmarks.wire import Family
 
 FLOOR, OURS, GO_SDK = "floor", "ours", "go"
@@ -19,8 +19,8 @@ class Server:
 
     name: str
     title: str
-    start: Callable[[int, Path], Process]
-    """Function that starts the server on a core, with a folder for its log.
+    start: Callable[[int | None, Path], Process]
+    """Function that starts the server on a core, or on all cores (None), with a folder for its log.
 
     Raises:
         NotBuilt: A tool is missing.
@@ -34,33 +34,48 @@ class Server:
 class _Foreign(Process):
     """A program of another language that listens on `MCP_PORT` and answers `/readyz`."""
 
-    def __init__(self, *command: str, core: int, folder: Path, **settings: str) -> None:
+    def __init__(self, *command: str, core: int | None, folder: Path, **settings: str) -> None:
         port = free_port()
         Program.__init__(self, *command, port=port, core=core, folder=folder, MCP_PORT=str(port), **settings)
 
 
-def _built(kit: Kit, *command: str, **settings: str) -> Callable[[int, Path], Process]:
-    def start(core: int, folder: Path) -> Process:
+def _built(kit: Kit, *command: str, threads: str = "", **settings: str) -> Callable[[int | None, Path], Process]:
+    """Return a function that starts a built server.
+
+    Args:
+        kit: The build.
+        command: The command line. `{}` is the folder of the build.
+        threads: The variable with the number of cores that the server uses. Empty: it uses one core in any case.
+        settings: Further environment variables.
+    """
+
+    def start(core: int | None, folder: Path) -> Process:
         words = [word.format(kit.folder) for word in command]
-        return _Foreign(*words, core=core, folder=folder, **settings)
+        cores = {threads: _cores(core)} if threads else {}
+        return _Foreign(*words, core=core, folder=folder, **settings, **cores)
 
     return start
 
 
-def _module(name: str) -> Callable[[int, Path], Process]:
+def _module(name: str) -> Callable[[int | None, Path], Process]:
     return lambda core, folder: Process(name, core=core, folder=folder)
 
 
-def _node(kit: Kit, file: str) -> Callable[[int, Path], Process]:
+def _node(kit: Kit, file: str) -> Callable[[int | None, Path], Process]:
     return _built(kit, "node", f"{{}}/{file}", NODE_ENV="production")
+
+
+def _cores(core: int | None) -> str:
+    """Return how many cores a server may use: one, or all."""
+    return str(len(CORES)) if core is None else "1"
 
 
 SERVERS = (
     Server(FLOOR, "floor: bare ASGI, orjson", _module("benchmarks.floor"), families=(Family.HANDSHAKE,)),
-    Server(OURS, "this template", lambda core, folder: replica("echo", core, folder)),
-    Server("rust", "Rust SDK (rmcp)", _built(RUST, "{}/target/release/peer"), kit=RUST),
+    Server(OURS, "this template", lambda core, folder: replica("echo", core, folder, WORKERS=_cores(core))),
+    Server("rust", "Rust SDK (rmcp)", _built(RUST, "{}/target/release/peer", threads="PEER_THREADS"), kit=RUST),
     # Go counts the cores at its start, before its process is limited to one core.
-    Server(GO_SDK, "Go SDK", _built(GO, "{}/peer", GOMAXPROCS="1"), kit=GO),
+    Server(GO_SDK, "Go SDK", _built(GO, "{}/peer", threads="GOMAXPROCS"), kit=GO),
     Server("ts2", "TypeScript SDK v2", _node(TYPESCRIPT, "v2.mjs"), kit=TYPESCRIPT),
     Server("ts1", "TypeScript SDK v1", _node(TYPESCRIPT, "v1.mjs"), families=(Family.HANDSHAKE,), kit=TYPESCRIPT),
     # Both answer with event streams: tmcp always, mcp-use in the handshake protocol.

@@ -23,9 +23,18 @@ impl Peer {
     }
 }
 
-// The server has one core. More threads would only cost time to switch between threads.
-#[tokio::main(flavor = "current_thread")]
-async fn main() {
+// On one core, more threads would only cost time to switch between threads.
+fn main() {
+    let threads = env::var("PEER_THREADS").map_or(1, |text| text.parse().expect("a number"));
+    let runtime = if threads == 1 {
+        tokio::runtime::Builder::new_current_thread().enable_all().build()
+    } else {
+        tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()
+    };
+    runtime.expect("a runtime").block_on(serve());
+}
+
+async fn serve() {
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         .with_json_response(true);

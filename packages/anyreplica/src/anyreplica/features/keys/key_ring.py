@@ -39,6 +39,7 @@ class _Holder:
     ends: float = float("inf")
     public: "Ed25519PublicKey | None" = None
     is_unlimited: bool = True
+    """Whether the key is valid at all times, so that nobody needs to look at the clock."""
 
     @property
     def is_valid(self) -> bool:
