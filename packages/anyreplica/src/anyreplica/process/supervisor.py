@@ -272,9 +272,10 @@ def run(
     if settings.mcp_uds:
         raise StartupError(f"MCP_UDS={settings.mcp_uds}: only one replica can use it; unset it, or remove --replicas")
     refuse_taken(settings)
+    config = _config(settings, app, replicas)
     worker = LocalWorker(settings, create_worker) if create_worker is not None else None
     with redis or nullcontext() as server:
-        supervisor = Supervisor(_config(settings, app, replicas), _reserved(settings), ready, server, worker)
+        supervisor = Supervisor(config, _reserved(settings), ready, server, worker)
         supervisor.run()
     return EXIT_REFUSED if supervisor.refused or (worker is not None and worker.refused) else 0
 
@@ -298,10 +299,10 @@ def run_processes(settings: CoreSettings, app: str, ready: Callable[[], None]) -
     if settings.mcp_uds:
         raise StartupError(f"MCP_UDS={settings.mcp_uds}: only one process can use it; unset it, or WORKERS")
     refuse_taken(settings)
+    config = _config(settings, app, settings.workers)
     gc.collect()
     gc.freeze()  # a collection in a process would copy the memory of all objects that it visits
     with TemporaryDirectory(prefix="anyreplica-", dir=for_sockets()) as folder:
-        config = _config(settings, app, settings.workers)
         supervisor = Supervisor(config, _reserved(settings), ready, folder=folder)
         supervisor.run()
     return EXIT_REFUSED if supervisor.refused else 0
