@@ -14,7 +14,7 @@ from anyreplica import Settings
 from anyreplica.shared.peers import peers
 from conftest import Server, StartServer, free_port, until
 from tests.calls import call, get, modern, text
-from tests.processes import children, runs
+from tests.processes import children, command_of, runs
 from tests.replicas import PACKS
 from tests.starts import start
 
@@ -125,6 +125,28 @@ def test_one_signal_drains_all_and_a_second_one_stops_them(start_server: StartSe
     assert get(f"{server.url}/readyz").status_code == 503
     assert server.stop() == 0
     assert server.output.count("SIGTERM received again: stopping at once") == 2
+
+
+def test_no_signal_changes_the_number_of_processes(start_server: StartServer) -> None:
+    """SIGTTIN and SIGTTOU would make uvicorn add and remove a process."""
+    server = start_server("--workers", "2", LOG_LEVEL="WARNING")
+    until(lambda: len(samples(server.url, "mcp_replicas")) == 2, "both processes are ready")
+    before = children(server.process.pid)
+    for number in (signal.SIGTTIN, signal.SIGTTOU):
+        server.process.send_signal(number)
+    os.kill(before[0], signal.SIGKILL)
+    until(lambda: "started a new process" in server.output, "the supervisor has handled the signals before")
+    assert len(children(server.process.pid)) == 2
+
+
+def test_a_supervisor_with_threads_makes_no_copies_of_itself(start_server: StartServer, tmp_path: Path) -> None:
+    """A copy could wait for ever for a lock of a thread that it does not have. Then another process forks them."""
+    thread = "threading.Thread(target=time.sleep, args=(1000,), daemon=True)"
+    (tmp_path / "sitecustomize.py").write_text(f"import threading, time\n{thread}.start()\n")
+    server = start_server("--workers", "2", PYTHONPATH=str(tmp_path), LOG_LEVEL="WARNING")
+    until(lambda: len(samples(server.url, "mcp_replicas")) == 2, "both processes are ready")
+    assert any("forkserver" in command_of(pid) for pid in children(server.process.pid))
+    assert server.stop() == 0
 
 
 def test_no_process_outlives_a_killed_supervisor(start_server: StartServer) -> None:

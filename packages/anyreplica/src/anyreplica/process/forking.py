@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing import forkserver, resource_tracker
@@ -77,9 +78,10 @@ def forked(target: Callable[..., None], *arguments: Any, name: str | None = None
 def copied(target: Callable[..., None], *arguments: Any) -> ForkProcess | ForkServerProcess:
     """Return a process like that of `forked`, but forked from this process. It shares the memory of this process.
 
-    This process must have no threads and no user's code. On macOS the process is one of `forked`.
+    This process must have no user's code. On macOS, and if this process has threads, the process is one of `forked`: a
+    copy of a process with threads can wait for ever for a lock that one of them had.
     """
-    if sys.platform != "linux":
+    if sys.platform != "linux" or threading.active_count() > 1:
         return forked(target, *arguments)
     return _Copy(target=_begin, args=(dict(os.environ), target, *arguments))
 

@@ -244,6 +244,12 @@ class Supervisor(Multiprocess):
         """Stop when the terminal closes, because nobody can press Ctrl-C then."""
         self.handle_term()
 
+    def handle_ttin(self) -> None:
+        """Keep the number of processes. uvicorn would add one, and the settings of the others would be wrong."""
+
+    def handle_ttou(self) -> None:
+        """Keep the number of processes, like `handle_ttin`."""
+
 
 def run(
     settings: CoreSettings,
