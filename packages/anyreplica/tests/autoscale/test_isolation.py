@@ -245,7 +245,10 @@ ANSWERS: dict[str, tuple[Answer, str]] = {
         never_ends(f"{PLAIN}\nContent-Length: 5\nTransfer-Encoding: chunked", b"1\r\n\n\r\n"),
         "without a Content-Length",
     ),
-    "a large body": (never_ends(f"{PLAIN}\nContent-Length: 8388609", b"\n" * 9999), f"more than {MAX_BYTES} bytes"),
+    "a large body": (
+        never_ends(f"{PLAIN}\nContent-Length: {MAX_BYTES + 1}", b"\n" * 9999),
+        f"more than {MAX_BYTES} bytes",
+    ),
     "a long length": (never_ends(f"{PLAIN}\nContent-Length: {'9' * 5000}", b"\n"), "gives no metrics"),
     "a bomb": (
         sends(f"{PLAIN}\nContent-Encoding: gzip\nContent-Length: 99", gzip.compress(b"\n" * 10_000_000)),

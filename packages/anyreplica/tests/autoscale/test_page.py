@@ -61,7 +61,7 @@ def test_the_figures_of_a_replica_with_several_processes() -> None:
     one = re.sub(r"^(\w+)(?:{(.*)})? ", r'\1{process="1",\2} ', PAGE, flags=re.MULTILINE).replace(",}", "}")
     other = one.replace('process="1"', 'process="2"').replace("1.7e9", "1.8e9")
     other = other.replace('_draining{process="2"} 0', '_draining{process="2"} 1')
-    expected = Reading(5, (1.7e9, 1.8e9), 0.25, 25.0, {math.inf: 18}, {0.1: 22}, 7, 9, is_draining=True)
+    expected = Reading(5, (1.7e9, 1.8e9), 0.25, 25.0, {math.inf: 18}, {0.1: 22}, 7, 9, is_draining=False)
     assert reading(one + other, 5) == expected
     many = "".join(f'mcp_requests_in_flight{{process="{number}"}} 1\n' for number in range(MAX_PROCESSES + 1))
     with pytest.raises(ValueError, match=f"more than {MAX_PROCESSES} processes"):

@@ -24,6 +24,8 @@ def test_figures_are_averages_of_the_last_seconds() -> None:
     history.add(Reading(0, started=(1,), cpu=100))
     history.add(Reading(5, started=(2,), cpu=1))
     assert history.cpu() is None, "the counters of a process that was replaced"
+    history.add(Reading(10, started=(1,), cpu=103))
+    assert history.cpu() == pytest.approx(0.3), "a process that was only too busy to answer"
 
 
 def test_the_percentile_counts_only_new_observations() -> None:

@@ -103,7 +103,7 @@ def test_a_killed_replica_is_replaced(start_server: StartServer) -> None:
     failures = list(filter(None, ends))
     assert len(failures) <= 8, failures  # At most one call in flight per client failed.
     until(lambda: served_by(server.url).endswith("-4"), "the new replica answers")
-    assert "ended with exit code -9; started a new replica" in server.output
+    assert "ended with exit code -9 (SIGKILL); started a new one" in server.output
 
 
 def test_ctrl_c_during_the_start_prints_no_traceback(start_server: StartServer) -> None:

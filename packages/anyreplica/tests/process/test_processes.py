@@ -8,15 +8,29 @@ from pathlib import Path
 
 import httpx
 import pytest
+from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from anyreplica import Settings
+from anyreplica.features.metrics.processes import as_json, of_all
 from anyreplica.shared.peers import peers
 from conftest import Server, StartServer, free_port, until
 from tests.calls import call, get, modern, text
 from tests.processes import children, command_of, runs
 from tests.replicas import PACKS
 from tests.starts import start
+
+NEEDY = """
+from pathlib import Path
+
+from anyreplica import lifespan
+
+@lifespan
+async def database():
+    if Path("{away}").exists():
+        raise OSError("the database is away")
+    yield
+"""
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +74,8 @@ def test_the_counters_of_both_are_on_the_page(replica: Server) -> None:
     before = sum(samples(replica.url, "mcp_connections_opened_total").values())
     for _ in range(20):
         call(replica.url, "echo", {"message": "hello"})
-    assert sum(samples(replica.url, "mcp_connections_opened_total").values()) >= before + 20
+    name = "mcp_connections_opened_total"
+    until(lambda: sum(samples(replica.url, name).values()) >= before + 20, "the page has the calls of both")
 
 
 def test_a_multi_round_tool_continues_on_the_other_process(start_server: StartServer) -> None:
@@ -91,9 +106,45 @@ def test_a_killed_process_is_replaced(start_server: StartServer) -> None:
     until(lambda: len(samples(server.url, "mcp_replicas")) == 2, "both processes are ready")
     victim = children(server.process.pid)[0]
     os.kill(victim, signal.SIGKILL)
-    until(lambda: "ended with exit code -9; started a new process" in server.output, "the supervisor sees it")
+    until(lambda: "ended with exit code -9 (SIGKILL); started a new one" in server.output, "the supervisor sees it")
     until(lambda: "3" in samples(server.url, "mcp_replicas"), "the new process is ready")
     assert len(samples(server.url, "mcp_replicas")) == 2
+
+
+def test_a_process_that_cannot_start_any_more_stops_no_other(start_server: StartServer, tmp_path: Path) -> None:
+    """While its replacement refuses to start, the other one serves, and the supervisor tries again after a pause."""
+    (tmp_path / "needy_pack.py").write_text(NEEDY.format(away=tmp_path / "away"))
+    server = start_server("--workers", "2", MCP_COMPONENTS="needy_pack", PYTHONPATH=str(tmp_path))
+    until(lambda: "2 processes serve as one replica" in server.output, "both processes are ready")
+    (tmp_path / "away").touch()
+    os.kill(children(server.process.pid)[0], signal.SIGKILL)
+    until(lambda: "ended with exit code 3; a new one starts in" in server.output, "the second try has failed")
+    assert len(samples(server.url, "mcp_replicas")) == 1
+    (tmp_path / "away").unlink()
+    until(lambda: len(samples(server.url, "mcp_replicas")) == 2, "both processes are ready again")
+    assert server.output.count("OSError: the database is away") == 1, "the reason is printed once"
+    assert server.stop() == 0
+
+
+def test_the_server_may_choose_how_python_starts_processes(start_server: StartServer, tmp_path: Path) -> None:
+    """The processes are copies, and multiprocessing has chosen a start method for them. The server may still choose."""
+    file = tmp_path / "choosing.py"
+    chosen = "import multiprocessing\nmultiprocessing.set_start_method('spawn')\n"
+    file.write_text(f"{chosen}from fastmcp import FastMCP\nmcp = FastMCP('choosing')\n")
+    server = start_server("run", str(file), "--workers", "2", LOG_LEVEL="WARNING")
+    until(lambda: len(samples(server.url, "mcp_replicas")) == 2, "both processes are ready")
+
+
+def test_a_page_that_ends_too_early_is_left_out() -> None:
+    """A process may be killed while it sends its page."""
+    registry = CollectorRegistry()
+    Gauge("one", "A number.", registry=registry).set(1)
+    page = as_json(registry)
+    found = generate_latest(of_all("1", registry, {"2": page, "3": page[:-3]})).decode()
+    assert [line for line in found.splitlines() if line.startswith("one")] == [
+        'one{process="1"} 1.0',
+        'one{process="2"} 1.0',
+    ]
 
 
 def test_a_stopped_process_is_missing_on_the_page(start_server: StartServer) -> None:
@@ -135,7 +186,7 @@ def test_no_signal_changes_the_number_of_processes(start_server: StartServer) ->
     for number in (signal.SIGTTIN, signal.SIGTTOU):
         server.process.send_signal(number)
     os.kill(before[0], signal.SIGKILL)
-    until(lambda: "started a new process" in server.output, "the supervisor has handled the signals before")
+    until(lambda: "started a new one" in server.output, "the supervisor has handled the signals before")
     assert len(children(server.process.pid)) == 2
 
 
@@ -171,7 +222,7 @@ def test_a_fault_of_all_processes_is_one_line(start_server: StartServer, tmp_pat
 @pytest.mark.parametrize(
     ("arguments", "settings", "line"),
     [
-        (("--replicas", "2"), {"WORKERS": "2"}, "WORKERS=2: each replica of --replicas is one process"),
+        (("--replicas", "2"), {"WORKERS": "2"}, "--replicas and WORKERS=2 exclude each other"),
         ((), {"WORKERS": "2", "MCP_UDS": "/tmp/socket"}, "MCP_UDS=/tmp/socket: only one process can use it"),  # noqa: S108
         ((), {"WORKERS": "0"}, "WORKERS=0: must be greater than or equal to 1"),
         ((), {"WORKERS": "many"}, "WORKERS=many: must be a whole number"),

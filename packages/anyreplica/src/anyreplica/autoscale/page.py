@@ -17,10 +17,10 @@ from pydantic import SecretStr
 
 from anyreplica.autoscale.readings import Reading
 
-MAX_BYTES = 8 * 1024 * 1024
-"""Maximum size of a page. A replica with 1,000 tools writes about 2 MB."""
-MAX_LINES = 100_000
-"""Maximum number of lines of a page. A replica with 1,000 tools writes about 21,000."""
+MAX_BYTES = 16 * 1024 * 1024
+"""Maximum size of a page. A replica with 1,000 tools writes about 2 MB for each of its processes."""
+MAX_LINES = 200_000
+"""Maximum number of lines of a page. A replica with 1,000 tools writes about 21,000 for each of its processes."""
 MAX_LINE_BYTES = 8 * 1024
 """Maximum length of a line. The longest part of a line is the name of a tool."""
 MAX_PROCESSES = 64
@@ -42,7 +42,7 @@ _SINGLE = {
     b"process_cpu_seconds_total",
     b"process_start_time_seconds",
 }
-"""Figures without labels, but that of the process (`WORKERS`)."""
+"""Figures whose only label may be `process` (`WORKERS`)."""
 _LAG = b"mcp_event_loop_lag_seconds_bucket"
 _DURATIONS = b"mcp_request_duration_seconds_bucket"
 _NEEDED = {*_SINGLE, _LAG, _DURATIONS}
@@ -97,7 +97,7 @@ class Page:
         if not (self._values or self._lag or self._durations):
             raise ValueError("the page has none of the metrics of a replica")
         in_flight, most = self._total(b"mcp_requests_in_flight"), self._total(b"mcp_requests_in_flight_max")
-        # All processes see the same queue, and drain together.
+        # All processes see the same queue. A replica drains if all of them do.
         depth, running = self._most(b"mcp_job_queue_depth"), self._most(b"mcp_jobs_running")
         return Reading(
             at=at,
@@ -108,7 +108,7 @@ class Page:
             durations=self._durations,
             jobs=None if depth is None else depth + (running or 0.0),
             age=self._most(b"mcp_job_queue_age_seconds"),
-            is_draining=self._most(b"mcp_replica_draining") == 1,
+            is_draining=min(self._of_all(b"mcp_replica_draining"), default=0) == 1,
         )
 
     def _read(self, line: bytes) -> None:

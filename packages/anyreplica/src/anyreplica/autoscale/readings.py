@@ -50,9 +50,7 @@ class History:
         self._readings: deque[Reading] = deque()
 
     def add(self, found: Reading) -> None:
-        """Add a reading. Forget those that are too old, and those of earlier processes."""
-        if self._readings and self._readings[-1].started != found.started:
-            self._readings.clear()
+        """Add a reading. Forget those that are too old."""
         self._readings.append(found)
         while self._readings[0].at < found.at - SECONDS:
             self._readings.popleft()
@@ -85,10 +83,14 @@ class History:
         return None if first is None or last is None else _percentile(first.durations, last.durations, _LEAST_CALLS)
 
     def _ends(self) -> tuple[Reading | None, Reading | None]:
-        """Return the oldest and the newest reading, if there are two of different times."""
-        if len(self._readings) < 2 or self._readings[0].at == self._readings[-1].at:
+        """Return the oldest and the newest reading of the same processes, if there are two of different times.
+
+        Counters begin at 0 in a new process, and a process that is too busy to answer is missing in some readings.
+        """
+        same = [each for each in self._readings if each.started == self._readings[-1].started]
+        if len(same) < 2 or same[0].at == same[-1].at:
             return None, None
-        return self._readings[0], self._readings[-1]
+        return same[0], same[-1]
 
 
 def _percentile(before: Mapping[float, float], after: Mapping[float, float], least: int) -> float:

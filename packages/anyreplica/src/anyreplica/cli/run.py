@@ -52,10 +52,10 @@ def main(arguments: Sequence[str], *, default: str) -> int:
         os.environ["WORKERS"] = str(options.workers)
     if options.reload:
         return _reload(options.server)
-    workers = os.environ.get("WORKERS", "")
+    workers = next((value for name, value in os.environ.items() if name.upper() == "WORKERS"), "")
     if workers not in ("", "1"):
         if options.replicas is not None:
-            raise StartupError(f"WORKERS={workers}: each replica of --replicas is one process; unset one of them")
+            raise StartupError(f"--replicas and WORKERS={workers} exclude each other; remove one of them")
         return _serve_processes(options.server)
     app = app_of(options.server, own)
     if app.settings.workers > 1:

@@ -28,6 +28,9 @@ _IMPORTS = ["anyreplica.app", "anyreplica.http.uvicorn.protocol", "uvloop"] if s
 _BLOCKED = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 """Signals that a terminal or systemd sends to all processes. The process that imports the modules must survive them."""
 
+_HANDLED = {*_BLOCKED, signal.SIGQUIT, signal.SIGTTIN, signal.SIGTTOU, signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH}
+"""Signals for which a supervisor of uvicorn has handlers."""
+
 
 def for_sockets() -> str:
     """Return the folder for temporary files (`TMPDIR`), or `/tmp` if its path is too long for the path of a socket."""
@@ -105,7 +108,9 @@ def serve(run: Callable[[], object]) -> None:
 def _begin(environment: dict[str, str], target: Callable[..., None], *arguments: Any) -> None:
     os.environ.clear()
     os.environ.update(environment)
-    for each in _BLOCKED:
+    for each in _HANDLED:
         signal.signal(each, signal.SIG_DFL)  # a copy has the handlers of its supervisor
+    # multiprocessing chooses the start method for the new process, too, so that the user's code could not choose one.
+    multiprocessing.set_start_method(None, force=True)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     target(*arguments)

@@ -2,6 +2,7 @@
 
 import gc
 import logging
+import signal
 import socket
 import time
 from collections.abc import Callable
@@ -35,6 +36,12 @@ _READY_SECONDS = 180  # on a busy machine
 _ANSWER_SECONDS = 1.0
 
 _PAUSE_SECONDS = 0.1
+
+_SHORT_SECONDS = 10.0
+"""A process that ran for less than this time has failed at its start."""
+
+_LONGEST_PAUSE = 30.0
+"""Maximum time before a process starts that has failed several times in a row, in seconds."""
 
 
 class LocalWorker:
@@ -103,7 +110,12 @@ class ReplicaProcess(Process):
         addresses: The addresses to listen on.
         printer: See `one_printer`.
         folder: For a process of one replica, the folder of `siblings`. Empty for a replica.
+        begun: When it was made, by the monotonic clock.
+        failures: How many processes in a row have failed at their start before this one.
+        next_at: When a new process replaces this one, which has ended. None: it has not ended yet.
     """
+
+    next_at: float | None = None
 
     def __init__(
         self, config: uvicorn.Config, addresses: list[tuple[str, int]], printer: Connection, folder: str
@@ -112,6 +124,8 @@ class ReplicaProcess(Process):
         self.addresses = addresses
         self.printer = printer
         self.folder = folder
+        self.begun = time.monotonic()
+        self.failures = 0
         self._server = None
         self.parent_conn, self.child_conn = Pipe()
         fork = copied if folder else forked
@@ -160,26 +174,29 @@ class Supervisor(Multiprocess):
         self.ready = ready
         self.redis = redis
         self.worker = worker
+        self.refused = False
+        """Whether a process has refused to start before all were ready. It has printed the reason."""
+        self._was_ready = False
         self._folder = folder
         self._kind = "process" if folder else "replica"
         self._printer = one_printer()
 
-    @property
-    def refused(self) -> bool:
-        """Whether a process has refused to start. It has printed the reason, and would refuse again."""
-        return any(each.exitcode == EXIT_REFUSED for each in self.processes)
-
     def init_processes(self) -> None:
         self.processes += [self._started() for _ in range(self.processes_num)]
         if self._all_ready():
+            self._was_ready = True
             self.ready()
-        elif self.refused or self.should_exit.is_set():
+        elif self._has_refused() or self.should_exit.is_set():
             self.should_exit.set()
             return
         else:
-            logger.warning("Not every %s is ready; the log says why", self._kind)
+            logger.warning("Not every %s has become ready: one has ended, or %g s are over", self._kind, _READY_SECONDS)
         if self.worker is not None:  # started last, because its start would delay the replicas, and jobs can wait
             self.worker.start()
+
+    def _has_refused(self) -> bool:
+        self.refused = any(each.exitcode == EXIT_REFUSED for each in self.processes)
+        return self.refused
 
     def _started(self) -> ReplicaProcess:
         addresses = [each.getsockname()[:2] for each in self.sockets]
@@ -210,17 +227,30 @@ class Supervisor(Multiprocess):
             if self.worker.refused:
                 self.should_exit.set()
         # uvicorn would ask each process for a sign of life, and wait 30 s for a process that ends or hangs. That is not
-        # necessary: if a process hangs, its own watchdog ends it.
+        # necessary: if a process hangs while it serves, its own watchdog ends it.
         for place, process in enumerate(self.processes):
             if process.process.is_alive():
                 continue
-            if self.refused:
+            if not self._was_ready and self._has_refused():  # a new one would refuse, too
                 self.should_exit.set()
                 return
-            self.processes[place] = self._started()
-            number, kind = process.process.name.rpartition("-")[2], self._kind
-            text = "%s %s ended with exit code %s; started a new %s"
-            logger.warning(text, kind.capitalize(), number, process.exitcode, kind)
+            assert isinstance(process, ReplicaProcess)  # noqa: S101  # uvicorn's list is one of its own class
+            self._replace(place, process)
+
+    def _replace(self, place: int, ended: ReplicaProcess) -> None:
+        """Start a new process for one that has ended: at once, or after a pause if several have failed in a row."""
+        now, kind = time.monotonic(), self._kind
+        if ended.next_at is None:
+            ended.failures = ended.failures + 1 if now - ended.begun < _SHORT_SECONDS else 0
+            pause = min(_LONGEST_PAUSE, 2.0 ** (ended.failures - 2)) if ended.failures > 1 else 0.0
+            ended.next_at = now + pause
+            number = ended.process.name.rpartition("-")[2]
+            how = f"a new one starts in {pause:g} s" if pause else "started a new one"
+            code = _described(ended.exitcode)
+            logger.warning("%s %s ended with exit code %s; %s", kind.capitalize(), number, code, how)
+        if now >= ended.next_at:
+            self.processes[place] = new = self._started()
+            new.failures = ended.failures
 
     def terminate_all(self) -> None:
         super().terminate_all()
@@ -236,9 +266,14 @@ class Supervisor(Multiprocess):
             self.worker.join()
 
     def handle_term(self) -> None:
+        """Stop. The second time, stop at once."""
         if self.should_exit.is_set():
             self.terminate_all()
         super().handle_term()
+
+    def handle_int(self) -> None:
+        """Stop, like `handle_term`."""
+        self.handle_term()
 
     def handle_hup(self) -> None:
         """Stop when the terminal closes, because nobody can press Ctrl-C then."""
@@ -249,6 +284,14 @@ class Supervisor(Multiprocess):
 
     def handle_ttou(self) -> None:
         """Keep the number of processes, like `handle_ttin`."""
+
+
+def _described(code: int | None) -> str:
+    """Return an exit code, with the name of the signal that has ended the process."""
+    try:
+        return f"{code} ({signal.Signals(-(code or 0)).name})"
+    except ValueError:
+        return str(code)
 
 
 def run(
@@ -303,7 +346,7 @@ def run_processes(settings: CoreSettings, app: str, ready: Callable[[], None]) -
         StartupError: The port is in use, the address cannot be bound, or `MCP_UDS` is set.
     """
     if settings.mcp_uds:
-        raise StartupError(f"MCP_UDS={settings.mcp_uds}: only one process can use it; unset it, or WORKERS")
+        raise StartupError(f"MCP_UDS={settings.mcp_uds}: only one process can use it; unset it, or set WORKERS=1")
     refuse_taken(settings)
     config = _config(settings, app, settings.workers)
     gc.collect()

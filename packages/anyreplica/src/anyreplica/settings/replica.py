@@ -139,8 +139,8 @@ class ReplicaSettings(SettingsGroup):
     `JOBS_URL`, and subscriptions and `HANDSHAKE_SESSIONS` need `REDIS_URL`."""
     workers: int = Field(1, ge=1, le=64)
     """Number of processes of a replica, each on one core. They share its port, its log, its health and its metrics.
-    Whatever counts replicas counts each process: with 3 replicas of 2 processes there are 6 names in `X-Served-By`, and
-    each limit of a replica holds for each process. Only `anyreplica run` starts them."""
+    Each process counts as a replica: 3 replicas of 2 processes are 6, and each limit of a replica holds for each
+    process. Only `anyreplica run` starts them, and only a variable of the environment can set the number."""
     replicas_dns: str = Field("", max_length=253)
     """DNS name with one address per replica, such as `tasks.mcp` in Docker Swarm. Replicas count each other by this
     name, or in the Redis of `REDIS_URL`. With this setting, the replica keeps nothing in its own memory that other

@@ -1,5 +1,6 @@
 """The route `GET METRICS_PATH` for Prometheus."""
 
+import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -12,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from anyreplica.features.metrics.processes import merged, written
+from anyreplica.features.metrics.processes import as_json, of_all
 from anyreplica.process import siblings
 from anyreplica.process.replica import process_number
 
@@ -42,7 +43,7 @@ def metrics_route(
         return registry
 
     async def for_siblings() -> bytes:
-        return written(await refreshed())
+        return as_json(await refreshed())
 
     async def show(request: Request) -> Response:
         if shown is not None:
@@ -50,10 +51,9 @@ def metrics_route(
             if not secrets.compare_digest(f"{scheme.lower()} {given.strip()}".encode(), shown):
                 text = "The metrics need a token; send the header Authorization: Bearer <METRICS_TOKEN>."
                 return PlainTextResponse(text, 401, {"WWW-Authenticate": 'Bearer realm="metrics"'})
-        others = await siblings.ask_others()
-        whole = await refreshed()
+        whole, others = await asyncio.gather(refreshed(), siblings.ask_others())
         if siblings.folder:
-            whole = merged(process_number(), whole, others)
+            whole = of_all(process_number(), whole, others)
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
         return Response(encode(whole), media_type=content_type)
 

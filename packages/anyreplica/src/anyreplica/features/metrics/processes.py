@@ -9,7 +9,7 @@ from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
 
-def written(registry: CollectorRegistry) -> bytes:
+def as_json(registry: CollectorRegistry) -> bytes:
     """Return all metrics of a registry as JSON, for another process."""
     return json.dumps(
         [
@@ -19,7 +19,7 @@ def written(registry: CollectorRegistry) -> bytes:
     ).encode()
 
 
-def merged(own: str, registry: CollectorRegistry, others: Mapping[str, bytes]) -> CollectorRegistry:
+def of_all(own: str, registry: CollectorRegistry, others: Mapping[str, bytes]) -> CollectorRegistry:
     """Return a registry with the metrics of all processes.
 
     The counters of the processes are not added up. If they were, the end of a process would look like a restart of the
@@ -28,10 +28,11 @@ def merged(own: str, registry: CollectorRegistry, others: Mapping[str, bytes]) -
     Args:
         own: The number of this process.
         registry: The metrics of this process.
-        others: What `written` returned in the other processes, by their numbers.
+        others: What `as_json` returned in the other processes, by their numbers. A page that ends too early, because
+            its process was killed, is left out.
     """
     whole = CollectorRegistry(auto_describe=False)
-    whole.register(_Processes({own: written(registry), **others}))
+    whole.register(_Processes({own: as_json(registry), **others}))
     return whole
 
 
@@ -42,7 +43,11 @@ class _Processes(Collector):
     def collect(self) -> Iterable[Metric]:
         families: dict[str, Metric] = {}
         for process, text in sorted(self._texts.items()):
-            for name, documentation, kind, unit, samples in json.loads(text):
+            try:
+                found = json.loads(text)
+            except ValueError:
+                continue
+            for name, documentation, kind, unit, samples in found:
                 family = families.setdefault(name, Metric(name, documentation, kind, unit))
                 family.samples += self._labelled(process, samples)
         return families.values()
