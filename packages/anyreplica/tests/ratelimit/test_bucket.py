@@ -1,7 +1,7 @@
 """Tests of token buckets."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from anyreplica.features.ratelimit.buckets import Buckets
@@ -47,6 +47,7 @@ def test_an_invalid_rate_is_refused(text: str) -> None:
         parse(text)
 
 
+@example(Rate(1.0, 1.0, 1.6140524280443072), [(0.0, 2), (1.6140524280443072, 2)])  # rounding
 @given(RATES, st.lists(st.tuples(st.floats(0, 10), st.integers(1, 20)), max_size=60))
 def test_no_more_is_granted_than_the_rate_allows(rate: Rate, calls: list[tuple[float, int]]) -> None:
     """In any time span a bucket grants no more than its burst plus its rate times the span.

@@ -9,6 +9,9 @@ from anyreplica.settings.rate import Rate
 _MOST = 10_000
 """Maximum number of callers with a bucket. Full buckets are dropped first, because a new bucket is full, too."""
 
+_ROUNDING = 1e-9
+"""A caller who has waited as long as a refusal says may have so much less than a call costs, because of rounding."""
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -60,11 +63,11 @@ class Buckets:
         known = self._buckets.get(name)
         tokens = burst if known is None else min(burst, known[0] + (now - known[1]) * per_second)
         cost = min(cost, burst)
-        if tokens < cost:
+        if tokens < cost - _ROUNDING:
             return Verdict(granted=False, remaining=tokens, wait=(cost - tokens) / per_second)
         if known is None and len(self._buckets) >= _MOST:
             self._forget(now)
-        self._buckets[name] = tokens - cost, now, rate
+        self._buckets[name] = max(0.0, tokens - cost), now, rate
         return GRANTED
 
     def _forget(self, now: float) -> None:
