@@ -244,7 +244,7 @@ def test_a_secret_cannot_set_the_number(tmp_path: Path) -> None:
     done = start(MCP_PORT=str(free_port()), SECRETS_DIR=str(tmp_path))
     assert (done.returncode, done.stderr) == (
         3,
-        "WORKERS=2: set it in the environment, not in a secret or in code\n",
+        "WORKERS=2: set this variable in the environment; a secret or code cannot set it\n",
     )
 
 

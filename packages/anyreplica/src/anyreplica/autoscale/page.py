@@ -42,7 +42,7 @@ _SINGLE = {
     b"process_cpu_seconds_total",
     b"process_start_time_seconds",
 }
-"""Figures whose only label may be `process` (`WORKERS`)."""
+"""Metrics without labels. With several processes (`WORKERS`), they have the label `process`."""
 _LAG = b"mcp_event_loop_lag_seconds_bucket"
 _DURATIONS = b"mcp_request_duration_seconds_bucket"
 _NEEDED = {*_SINGLE, _LAG, _DURATIONS}
@@ -97,7 +97,7 @@ class Page:
         if not (self._values or self._lag or self._durations):
             raise ValueError("the page has none of the metrics of a replica")
         in_flight, most = self._total(b"mcp_requests_in_flight"), self._total(b"mcp_requests_in_flight_max")
-        # All processes see the same queue. A replica drains if all of them do.
+        # Each process reports the same queue, so its values are not added. The replica drains if all processes drain.
         depth, running = self._most(b"mcp_job_queue_depth"), self._most(b"mcp_jobs_running")
         return Reading(
             at=at,

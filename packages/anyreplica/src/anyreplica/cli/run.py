@@ -59,7 +59,9 @@ def main(arguments: Sequence[str], *, default: str) -> int:
         return _serve_processes(options.server)
     app = app_of(options.server, own)
     if app.settings.workers > 1:
-        raise StartupError(f"WORKERS={app.settings.workers}: set it in the environment, not in a secret or in code")
+        raise StartupError(
+            f"WORKERS={app.settings.workers}: set this variable in the environment; a secret or code cannot set it"
+        )
     if options.replicas is None:
         return serve(app.settings, app)
     return _serve_replicas(app, options.replicas, use_redis=not options.no_redis)
@@ -95,18 +97,23 @@ def serve(settings: Settings, app: ASGIApp | str, watched: list[str] | None = No
 
 
 def _serve_processes(server: str) -> int:
-    """Serve one replica with several processes and return the exit code.
+    """Run one replica that has several processes, and return the exit code.
 
-    This process does not load the server, because the processes are copies of it.
+    This process does not load the server, because the new processes are copies of this one.
     """
     with refusing():
         settings = _settings(server)
     warn(settings)
     logs.configure(settings, replica_name(settings))
-    if settings.request_state_keys is None:
-        os.environ["REQUEST_STATE_KEYS"] = secrets.token_hex(32)
+    _share_keys(settings)
     ready = partial(logger.info, "%s processes serve as one replica", settings.workers)
     return supervisor.run_processes(settings, FACTORY, ready)
+
+
+def _share_keys(settings: Settings) -> None:
+    """Give all processes that this one starts the same keys for request states, if the operator has set none."""
+    if settings.request_state_keys is None:
+        os.environ["REQUEST_STATE_KEYS"] = secrets.token_hex(32)
 
 
 def _serve_replicas(app: App, replicas: int, *, use_redis: bool) -> int:
@@ -115,8 +122,7 @@ def _serve_replicas(app: App, replicas: int, *, use_redis: bool) -> int:
     check_files_and_urls(app)  # otherwise each replica would find the same fault
     # The replicas read their settings from the environment: the number of replicas, and the keys that they share.
     os.environ["MCP_REPLICAS"] = str(replicas)
-    if settings.request_state_keys is None:
-        os.environ["REQUEST_STATE_KEYS"] = secrets.token_hex(32)
+    _share_keys(settings)
     print(f"Starting {_count(replicas)} …", flush=True)
     if early := _lists_early(app.mcp):
         with own_work():

@@ -237,7 +237,7 @@ class RequestLimits:
         return partial(self._release, slot, memory, ended) if memory or ended else slot.release
 
     def release_with(self, ended: Release) -> Release:
-        """Return a function that releases a place of `in_flight` and calls `ended`."""
+        """Return a function that ends a request: it decreases the number of requests in flight and calls `ended`."""
         return partial(self._release, self.in_flight, 0, ended)
 
     def _release(self, slot: InFlight, memory: int, ended: Release | None = None) -> None:

@@ -81,8 +81,8 @@ def forked(target: Callable[..., None], *arguments: Any, name: str | None = None
 def copied(target: Callable[..., None], *arguments: Any) -> ForkProcess | ForkServerProcess:
     """Return a process like that of `forked`, but forked from this process. It shares the memory of this process.
 
-    This process must have no user's code. On macOS, and if this process has threads, the process is one of `forked`: a
-    copy of a process with threads can wait for ever for a lock that one of them had.
+    Call this before the user's server is imported. On macOS, and if this process has threads, this function calls
+    `forked` instead: if another thread holds a lock during the fork, the new process waits for that lock for ever.
     """
     if sys.platform != "linux" or threading.active_count() > 1:
         return forked(target, *arguments)

@@ -318,10 +318,7 @@ def run(
     Raises:
         StartupError: The port is in use, the address cannot be bound, or `MCP_UDS` is set.
     """
-    if settings.mcp_uds:
-        raise StartupError(f"MCP_UDS={settings.mcp_uds}: only one replica can use it; unset it, or remove --replicas")
-    refuse_taken(settings)
-    config = _config(settings, app, replicas)
+    config = _config(settings, app, replicas, "only one replica can use it; unset it, or remove --replicas")
     worker = LocalWorker(settings, create_worker) if create_worker is not None else None
     with redis or nullcontext() as server:
         supervisor = Supervisor(config, _reserved(settings), ready, server, worker)
@@ -330,25 +327,11 @@ def run(
 
 
 def run_processes(settings: CoreSettings, app: str, ready: Callable[[], None]) -> int:
-    """Run the processes of one replica (`WORKERS`) until a signal stops them. Restart a process that ends.
+    """Run the processes of one replica (`WORKERS`) like `run`, until a signal stops them.
 
-    This process must not have imported the user's server, because the processes are copies of it: see `copied`.
-
-    Args:
-        settings: The settings of the replica.
-        app: The app factory, as `module:factory`.
-        ready: A function that is called once, when all processes are ready.
-
-    Returns:
-        The exit code: 0, or `EXIT_REFUSED` if a process refused to start.
-
-    Raises:
-        StartupError: The port is in use, the address cannot be bound, or `MCP_UDS` is set.
+    This process must not have imported the user's server, because the new processes are copies of it: see `copied`.
     """
-    if settings.mcp_uds:
-        raise StartupError(f"MCP_UDS={settings.mcp_uds}: only one process can use it; unset it, or set WORKERS=1")
-    refuse_taken(settings)
-    config = _config(settings, app, settings.workers)
+    config = _config(settings, app, settings.workers, "only one process can use it; unset it, or set WORKERS=1")
     gc.collect()
     gc.freeze()  # a collection in a process would copy the memory of all objects that it visits
     with TemporaryDirectory(prefix="anyreplica-", dir=for_sockets()) as folder:
@@ -357,7 +340,11 @@ def run_processes(settings: CoreSettings, app: str, ready: Callable[[], None]) -
     return EXIT_REFUSED if supervisor.refused else 0
 
 
-def _config(settings: CoreSettings, app: str, processes: int) -> uvicorn.Config:
+def _config(settings: CoreSettings, app: str, processes: int, why_no_uds: str) -> uvicorn.Config:
+    """Check the address, and return the configuration of all processes."""
+    if settings.mcp_uds:
+        raise StartupError(f"MCP_UDS={settings.mcp_uds}: {why_no_uds}")
+    refuse_taken(settings)
     options: dict[str, Any] = {**uvicorn_options(settings, app), "workers": processes}
     return uvicorn.Config(**options)
 

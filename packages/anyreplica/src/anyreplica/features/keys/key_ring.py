@@ -38,8 +38,6 @@ class _Holder:
     begins: float = 0
     ends: float = float("inf")
     public: "Ed25519PublicKey | None" = None
-    is_unlimited: bool = True
-    """Whether the key is valid at all times, so that nobody needs to look at the clock."""
 
     @property
     def is_valid(self) -> bool:
@@ -81,7 +79,7 @@ class KeyRing:
         right.
         """
         holder = self._by_hash.get(_digest(key) if len(key) <= _LONGEST_KNOWN else _digest.__wrapped__(key))
-        return holder.caller if holder is not None and (holder.is_unlimited or holder.is_valid) else None
+        return holder.caller if holder is not None and holder.is_valid else None
 
     def signer(self, name: str) -> Caller | None:
         """Return the caller that signs with the key of this id, or None if there is no valid key."""
@@ -142,7 +140,6 @@ def _holder(entry: KeyEntry, default: Rate) -> _Holder:
         entry.not_before.timestamp() if entry.not_before else 0,
         entry.expires.timestamp() if entry.expires else float("inf"),
         public_key(entry.public_key) if entry.public_key else None,
-        is_unlimited=not (entry.not_before or entry.expires),
     )
 
 

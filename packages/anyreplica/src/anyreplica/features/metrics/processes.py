@@ -20,7 +20,7 @@ def as_json(registry: CollectorRegistry) -> bytes:
 
 
 def of_all(own: str, registry: CollectorRegistry, others: Mapping[str, bytes]) -> CollectorRegistry:
-    """Return a registry with the metrics of all processes.
+    """Return a registry that contains the metrics of all processes of the replica.
 
     The counters of the processes are not added up. If they were, the end of a process would look like a restart of the
     whole replica, and Prometheus would count the requests of the other processes twice.

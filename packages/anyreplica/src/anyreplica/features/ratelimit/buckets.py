@@ -10,7 +10,8 @@ _MOST = 10_000
 """Maximum number of callers with a bucket. Full buckets are dropped first, because a new bucket is full, too."""
 
 _ROUNDING = 1e-9
-"""A caller who has waited as long as a refusal says may have so much less than a call costs, because of rounding."""
+"""Number of tokens that a bucket may lack for a call. After the wait that a refusal names, rounding can leave it a
+little below the cost."""
 
 
 @dataclass(frozen=True, slots=True)
