@@ -70,8 +70,9 @@ class LocalWorker:
     def restart_if_ended(self) -> None:
         """Start the worker again if its process has ended. Do nothing if the worker refused to start."""
         if self._process is not None and not self.refused and self._process.exitcode is not None:
-            logger.warning("The worker ended with exit code %s; started a new worker", self._process.exitcode)
+            ended = self._process.exitcode
             self.start()
+            logger.warning("The worker ended with exit code %s; started a new worker", ended)
 
     def terminate(self) -> None:
         """Ask the worker to drain and to end."""
@@ -239,18 +240,20 @@ class Supervisor(Multiprocess):
 
     def _replace(self, place: int, ended: ReplicaProcess) -> None:
         """Start a new process for one that has ended: at once, or after a pause if several have failed in a row."""
-        now, kind = time.monotonic(), self._kind
+        now, pause = time.monotonic(), 0.0
+        first = ended.next_at is None
         if ended.next_at is None:
             ended.failures = ended.failures + 1 if now - ended.begun < _SHORT_SECONDS else 0
-            pause = min(_LONGEST_PAUSE, 2.0 ** (ended.failures - 2)) if ended.failures > 1 else 0.0
+            if ended.failures > 1:
+                pause = min(_LONGEST_PAUSE, 2.0 ** (ended.failures - 2))
             ended.next_at = now + pause
-            number = ended.process.name.rpartition("-")[2]
-            how = f"a new one starts in {pause:g} s" if pause else "started a new one"
-            code = _described(ended.exitcode)
-            logger.warning("%s %s ended with exit code %s; %s", kind.capitalize(), number, code, how)
         if now >= ended.next_at:
             self.processes[place] = new = self._started()
             new.failures = ended.failures
+        if first:  # the log says "started" when it is true
+            how = f"a new one starts in {pause:g} s" if pause else "started a new one"
+            name = f"{self._kind.capitalize()} {ended.process.name.rpartition('-')[2]}"
+            logger.warning("%s ended with exit code %s; %s", name, _described(ended.exitcode), how)
 
     def terminate_all(self) -> None:
         super().terminate_all()
