@@ -22,6 +22,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     (),
     ("run",),
     ("check",),
+    ("init",),
     ("worker",),
     ("load",),
     ("keys",),

@@ -22,6 +22,7 @@ _CONFIG = "fastmcp.json"
 _COMMANDS = {
     "run": "run one replica, or several replicas on one port (the default command)",
     "check": "check settings and components without serving",
+    "init": "write the files that deploy an existing server to a Docker Swarm",
     "worker": "run a worker, which runs the jobs from JOBS_URL",
     "autoscale": "let the number of replicas in a Swarm follow the load",
     "load": "load test a running server and print a report",

@@ -1,0 +1,125 @@
+"""The command line of `anyreplica init`."""
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+
+from jinja2 import Environment, StrictUndefined
+
+from anyreplica.cli.init.project import Project, find_project, name_of, python_image
+from anyreplica.cli.init.wheel import write_wheel
+from anyreplica.settings.errors import StartupError
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+
+_WHEELS = "wheels"
+
+_NEXT = """
+Next, in {where}:
+
+  docker build -t {name}:1 .
+  docker swarm init   # once, if this machine is not yet in a Swarm
+  openssl rand -hex 32 | docker secret create request_state_keys -   # once
+  docker stack deploy --detach=false -c stack.yml {name}
+
+Then three replicas answer at http://localhost:{port}/mcp. After a change, build the
+image with a new tag and deploy it:
+
+  docker build -t {name}:2 .
+  IMAGE={name}:2 docker stack deploy --detach=false -c stack.yml {name}
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write the files and return the exit code."""
+    given = _parser().parse_args(arguments)
+    folder = Path(given.folder)
+    name = given.name or name_of(folder)
+    try:
+        if not folder.is_dir():
+            raise StartupError(f"{folder}: there is no such folder")
+        project = find_project(folder, given.server)
+        written = _write(folder, name, given.port, project, overwrites=given.force)
+    except (StartupError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    print("\n".join(written))
+    where = "this folder" if folder.resolve() == Path.cwd() else str(folder)
+    print(_NEXT.format(where=where, name=name, port=given.port), end="")
+    return 0
+
+
+def _write(folder: Path, name: str, port: int, project: Project, *, overwrites: bool) -> list[str]:
+    """Write the files. Return a line about each of them."""
+    environment = Environment(undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True)  # noqa: S701
+    texts = files("anyreplica.cli.init")
+    values = {"name": name, "port": port, "image": python_image(), "project": project}
+    made = {
+        "Dockerfile": environment.from_string((texts / "Dockerfile.jinja").read_text()).render(values),
+        ".dockerignore": (texts / "dockerignore").read_text(),
+        "stack.yml": environment.from_string((texts / "stack.yml.jinja").read_text()).render(values),
+    }
+    lines = []
+    for file, text in made.items():
+        path = folder / file
+        if path.exists() and path.read_text() == text:
+            lines.append(f"  unchanged  {file}")
+        elif path.exists() and not overwrites:
+            lines.append(f"  kept       {file} (it is different; --force replaces it)")
+        else:
+            path.write_text(text)
+            lines.append(f"  written    {file}")
+    wheel = write_wheel(folder / _WHEELS)
+    lines.append(f"  written    {_WHEELS}/{wheel.name}")
+    return lines
+
+
+def _name(text: str) -> str:
+    if not _NAME.fullmatch(text):
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: write 1 to 63 lower-case letters, digits or hyphens, with a letter or a digit first"
+        )
+    return text
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 65535:
+        raise argparse.ArgumentTypeError(f"{text!r}: the port must be a number from 1 to 65535")
+    return int(text)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="anyreplica init",
+        description="""\
+Write the files that deploy an existing server to a Docker Swarm: a Dockerfile,
+a stack file, a .dockerignore, and a wheel of anyreplica for the image. The
+packages of the server come from its requirements.txt or pyproject.toml.
+Files that exist stay as they are.""",
+        epilog="""\
+examples:
+  anyreplica init
+  anyreplica init shop.py:mcp --name shop --port 8200
+  anyreplica init --force   # after an update of anyreplica
+
+exit codes:
+  0  success
+  1  the folder has no server, or a file cannot be written
+  2  wrong arguments
+""",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "server",
+        nargs="?",
+        metavar="SERVER",
+        help="the server, as for anyreplica run (default: fastmcp.json, server.py, main.py or app.py)",
+    )
+    parser.add_argument("--folder", default=".", metavar="FOLDER", help="the folder of the server (default: this one)")
+    parser.add_argument("--name", type=_name, help="name of the image and the stack (default: the folder's name)")
+    parser.add_argument("--port", type=_port, default=8150, help="port that the Swarm publishes (default: 8150)")
+    parser.add_argument("--force", action="store_true", help="replace files that exist")
+    return parser

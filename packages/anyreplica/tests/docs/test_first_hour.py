@@ -1,0 +1,126 @@
+"""The way of an owner of a FastMCP server: from `server.py` and `requirements.txt` to three replicas and to an image.
+
+It takes only the commands of `docs/guides/fastmcp-server.md`. `tests/swarm/test_init.py` goes on from there.
+"""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from conftest import ROOT, environment, free_port, until
+from tests.calls import call, get
+from tests.cli.test_init import SERVER
+from tests.docs.blocks import blocks
+from tests.template.test_image import docker, running, wait_healthy
+
+PAGE = ROOT / "docs" / "guides" / "fastmcp-server.md"
+COMMANDS = {block.text.split()[1]: block.text for block in blocks("bash") if block.page == PAGE}
+"""The blocks of the page, by the second word of each: `clone`, `check`, `init` and `build`."""
+
+
+def before(heading: str) -> str:
+    """Return the text of the page before a heading."""
+    return PAGE.read_text().partition(f"\n## {heading}\n")[0]
+
+
+@pytest.mark.parametrize(("heading", "steps", "words"), [("Deploy it to a Swarm", 3, 700), ("Installation", 10, 1500)])
+def test_the_way_is_short(heading: str, steps: int, words: int) -> None:
+    """Count the commands and the words up to three local replicas, and up to a Swarm and its first update.
+
+    A clone and an installation are one step. The second way has four steps more, and two more for the update.
+    """
+    text = before(heading)
+    commands = re.findall(r"^(?:anyreplica|pip|docker|openssl|IMAGE=\S+ docker) .*", text, re.MULTILINE)
+    assert len(commands) <= steps
+    assert len(text.split()) <= words
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a server, and an environment with what the page installs beside it."""
+    folder = tmp_path_factory.mktemp("owner") / "shop"
+    folder.mkdir()
+    (folder / "server.py").write_text(SERVER)
+    (folder / "requirements.txt").write_text("fastmcp\n")
+    subprocess.run([sys.executable, "-m", "venv", folder.parent / "venv"], check=True)
+    bash(folder, COMMANDS["clone"].replace("https://git.example.com/anyreplica", f"--quiet {ROOT}"))
+    return folder
+
+
+def in_its_environment(folder: Path, **settings: str) -> dict[str, str]:
+    """Return the environment variables of a user who has activated the environment."""
+    path = os.pathsep.join((str(folder.parent / "venv" / "bin"), os.environ["PATH"]))
+    return {**environment(**settings), "PATH": path, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+
+
+def bash(folder: Path, commands: str) -> str:
+    """Run commands in a folder and return their output."""
+    done = subprocess.run(
+        ["bash", "-ec", commands],
+        cwd=folder,
+        env=in_its_environment(folder),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def replicas(shop: Path) -> Iterator[str]:
+    """The URL of three local replicas."""
+    check, start = COMMANDS["check"].splitlines()
+    assert "price" in bash(shop, check)
+    port = free_port()
+    log = shop.parent / "log"
+    with (
+        log.open("w") as output,
+        subprocess.Popen(
+            start.split(), cwd=shop, env=in_its_environment(shop, MCP_PORT=str(port)), stdout=output, stderr=output
+        ) as process,
+    ):
+        try:
+            until(lambda: "Ctrl-C stops the replicas" in log.read_text(), "all replicas are ready")
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.send_signal(signal.SIGTERM)
+
+
+@pytest.mark.system
+def test_the_server_runs_as_three_replicas(replicas: str) -> None:
+    """The owner's tool answers, and each of three replicas answers requests."""
+    assert call(replicas, "price", {"item": "tea"})["structuredContent"] == {"result": 3}
+    seen = set[str]()
+
+    def all_have_answered() -> bool:
+        seen.add(get(f"{replicas}/version").headers["X-Served-By"])
+        return len(seen) == 3
+
+    until(all_have_answered, "each of the three replicas has answered")
+
+
+@pytest.mark.system
+@pytest.mark.alone
+@pytest.mark.needs("docker")
+def test_the_server_runs_in_an_image(shop: Path) -> None:
+    """`init` and `docker build` make an image that serves without a file system that it can write to."""
+    said = bash(shop, COMMANDS["init"])
+    build, *others = COMMANDS["build"].splitlines()[:4]
+    for command in (build, *others):
+        assert command in said  # the command prints what the page shows
+    bash(shop, build)
+    port = free_port()
+    options = ("--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL")  # noqa: S108  # in the container
+    try:
+        with running(*options, "--publish", f"127.0.0.1:{port}:8000", "shop:1") as name:
+            wait_healthy(name)
+            assert call(f"http://127.0.0.1:{port}", "price", {"item": "tea"})["structuredContent"] == {"result": 3}
+    finally:
+        docker("rmi", "shop:1")
