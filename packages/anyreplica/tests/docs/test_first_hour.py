@@ -20,8 +20,8 @@ from tests.docs.blocks import blocks
 from tests.template.test_image import docker, running, wait_healthy
 
 PAGE = ROOT / "docs" / "guides" / "fastmcp-server.md"
-COMMANDS = {block.text.split()[1]: block.text for block in blocks("bash") if block.page == PAGE}
-"""The blocks of the page, by the second word of each: `clone`, `check`, `init` and `build`."""
+COMMANDS = {block.text.split()[1]: block.text for block in reversed(blocks("bash")) if block.page == PAGE}
+"""The blocks of the page, by the second word of each: `clone`, `check`, `init` and (the first build) `build`."""
 
 
 def before(heading: str) -> str:

@@ -31,7 +31,7 @@ def shop(tmp_path: Path, images: None) -> Iterator[Path]:
         for tag, target in (("1", "good"), ("2", "next")):
             docker("--host", host, "image", "tag", f"{IMAGE}:{target}", f"{NAME}:{tag}")
     yield folder
-    docker("stack", "rm", NAME)
+    Stack(NAME).make("undeploy")
 
 
 def commands() -> list[str]:
