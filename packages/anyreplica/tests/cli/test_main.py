@@ -1,13 +1,15 @@
 """Tests of the command line."""
 
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
 import httpx
 import pytest
 
-from conftest import StartServer, run, until
+from conftest import ROOT, StartServer, run, until
 from tests.calls import call, text
 from tests.starts import start
 
@@ -43,11 +45,17 @@ def test_a_wrong_setting_stops_every_way_to_start(arguments: list[str]) -> None:
     assert done.stderr == f"{needed}; set one of them, or mount a secret named auth_token\n"
 
 
+ADD = "if it is a package, make add PACKAGE=no_such_module installs it"
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         ([], "{folder}/broken.py:3: NameError: name 'boom' is not defined"),
-        (["check", "mine:create_app"], "{folder}/mine.py:1: ModuleNotFoundError: No module named 'no_such_module'"),
+        (
+            ["check", "mine:create_app"],
+            "{folder}/mine.py:1: ModuleNotFoundError: No module named 'no_such_module'; " + ADD,
+        ),
         (["check", "nowhere.mine:create"], "nowhere.mine:create: ModuleNotFoundError: No module named 'nowhere'"),
         (["check", "server:create"], "server:create: server/__init__.py has no 'create'"),
     ],
@@ -83,6 +91,34 @@ def test_a_doubtful_setting_is_a_warning() -> None:
     done = start("check", AUTH_ENABLE="true")
     assert done.returncode == 0
     assert done.stderr == "Warning: AUTH_ENABLE is not a setting and has no effect; did you mean AUTH_ENABLED?\n"
+
+
+def test_check_notes_what_a_model_cannot_understand(tmp_path: Path) -> None:
+    """A tool without a docstring, and an argument without a type hint."""
+    tools = (
+        "from fastmcp import FastMCP\n\nmcp = FastMCP('x')\n\n@mcp.tool\ndef one(value, number: int): return value\n"
+    )
+    (tmp_path / "server.py").write_text(tools)
+    done = start("check", str(tmp_path / "server.py"))
+    assert done.returncode == 0
+    notes = [line for line in done.stdout.splitlines() if line.startswith("Note: ")]
+    assert notes == [
+        "Note: the tool 'one' has no docstring, so models do not know what it does",
+        "Note: 'value' of the tool 'one' has no type hint, so it accepts any value",
+    ]
+
+
+@pytest.mark.servers
+def test_the_reader_of_the_output_may_end() -> None:
+    """`anyreplica check | head -1` prints no traceback."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = (sys.executable, "-m", "server", "check")
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False, timeout=90, cwd=ROOT)
+    os.close(writing)
+    assert done.returncode == 141
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -149,6 +149,15 @@ def test_a_blocked_event_loop_ends_only_its_replica(start_server: StartServer, t
     until(served, "the other replica answers")
 
 
+def test_code_that_blocks_the_event_loop_is_named(start_server: StartServer) -> None:
+    """The log names the tool and its line after a second, once, also if the watchdog is off as with `make dev`."""
+    server = start_server(MCP_COMPONENTS="server,tests.packs.hostile", LOOP_STALL_SECONDS="0")
+    for _ in range(2):
+        call(server.url, "blocks_the_loop", {"seconds": 2})
+    (line,) = [line for line in server.output.splitlines() if "has blocked the event loop for 1 s" in line]
+    assert re.search(r"tests/packs/hostile/\w+\.py:\d+ \(blocks_the_loop\)", line)
+
+
 def test_an_exit_in_the_background_ends_only_its_task(start_server: StartServer) -> None:
     """An exit in a background task ends only that task and is logged."""
     server = start_server(MCP_COMPONENTS="server,tests.packs.hostile")

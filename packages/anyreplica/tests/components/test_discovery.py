@@ -146,3 +146,44 @@ def test_a_missing_package_stops_the_start() -> None:
     """A missing package stops the start with a line that names MCP_COMPONENTS."""
     expected = "MCP_COMPONENTS=no_such_pack: ModuleNotFoundError: No module named 'no_such_pack'"
     assert refusal("server", "no_such_pack") == expected
+
+
+def test_a_private_name_with_a_decorator_is_named(pack: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Discovery serves no private names. The log says so, because the author has written a decorator."""
+    write(pack / "tools" / "one.py", TOOL.format(name="_hidden") + TOOL.format(name="shown"))
+    assert keys("pack") == ["tool:shown@"]
+    text = "pack/tools/one.py:3: _hidden has a decorator, but no client sees it, because its name begins with _"
+    assert caplog.messages == [text]
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "warned"),
+    [
+        ("tools/one.py", "async def forgotten() -> str: return ''\n", True),
+        ("jobs/deep/one.py", "def forgotten(): pass\n", True),
+        ("tools/_one.py", "def helper(): pass\n", False),
+        ("tools/one.py", "def helper(): pass\n" + TOOL.format(name="served"), False),
+        ("tools/one.py", "from json import dumps\nTABLE = {}\n", False),
+        ("tools/one.py", "from anyreplica import lifespan\n\n@lifespan\nasync def opened(): yield\n", False),
+        ("helpers.py", "def helper(): pass\n", False),
+    ],
+)
+def test_a_file_of_tools_without_a_decorator_is_named(
+    pack: Path, file: str, content: str, warned: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The author has probably forgotten it. A file of helpers has a private name, or is in another folder."""
+    write(pack / "tools" / "other.py", TOOL.format(name="other"))
+    write(pack / file, content)
+    keys("pack")
+    text = "has no decorator, such as @tool, so no client sees it; begin the name of a file of helpers with _"
+    assert [each for each in caplog.messages if each.endswith(text)] == caplog.messages
+    assert len(caplog.messages) == warned
+
+
+def test_a_missing_package_has_a_remedy_in_a_project(pack: Path) -> None:
+    """The Makefile of the template has a target for it."""
+    write(pack / "tools" / "one.py", "import no_such_package\n")
+    plain = "pack/tools/one.py:1: ModuleNotFoundError: No module named 'no_such_package'"
+    assert refusal("pack") == plain
+    Path("Makefile").write_text("all:\nadd: ready\n")
+    assert refusal("pack") == f"{plain}; if it is a package, make add PACKAGE=no_such_package installs it"

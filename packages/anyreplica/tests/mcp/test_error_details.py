@@ -101,3 +101,19 @@ def test_a_mounted_server_has_a_choice_of_its_own(outer: bool | None, inner: boo
     assert len(found) == 12
     said = {name: REASON in text for name, text in found.items()}
     assert said == {name: ("inner" if "inner" in name else "") in shown for name in found}
+
+
+def test_a_missing_key_is_a_key_error() -> None:
+    """The text of a `KeyError` is only the key, which no reader understands."""
+    mcp = FastMCP("keys", mask_error_details=False)
+
+    def environment() -> str:
+        return {}["MY_API_KEY"]
+
+    mcp.tool(environment, name="plain")
+    mcp.tool(environment, name="versioned", version="1")
+    mcp.tool(environment, name="versioned", version="2")
+    with served(mcp) as client:
+        for name in ("plain", "versioned"):
+            with pytest.raises(CallFailed, match=f"^Error calling tool '{name}': KeyError: 'MY_API_KEY'$"):
+                client.call(name)

@@ -2,28 +2,33 @@
 
 import argparse
 import asyncio
+import inspect
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 
 import mcp_types
 import uvicorn
 from fastmcp import FastMCP
-from fastmcp.tools import Tool
+from fastmcp.tools import FunctionTool, Tool
 
 from anyreplica._version import __version__
 from anyreplica.app import App
 from anyreplica.cli.app_of import app_of, check_files_and_urls
 from anyreplica.cli.main import server_argument, split
+from anyreplica.components.containment import plain_function
 from anyreplica.features.jobs.server_tasks import task_tools
 from anyreplica.features.jobs.worker_app import check as check_worker
-from anyreplica.mcp.compat import sdk
+from anyreplica.mcp.compat import mounts, sdk
 from anyreplica.mcp.compat.sdk_server import SdkServer
 from anyreplica.mcp.components import cannot_ask
 from anyreplica.process.lifecycle import Lifecycle
 from anyreplica.process.replica import uvicorn_options
 from anyreplica.process.start import EXIT_REFUSED, StartReport, refusing
 from anyreplica.settings import of_fastmcp
+
+_MOST_NOTES = 20
+"""Maximum number of notes about tools."""
 
 
 def main(arguments: Sequence[str], *, default: str) -> int:
@@ -55,7 +60,25 @@ def main(arguments: Sequence[str], *, default: str) -> int:
     print(f"{name}: settings and components are valid.\n{app.catalogue}")
     if reason := cannot_ask(app.mcp, app.settings):
         print(reason)
+    if not isinstance(app.mcp, SdkServer) and mounts.are_lists_steady(app.mcp):
+        found = list(notes(asyncio.run(app.mcp.list_tools(run_middleware=False))))
+        print("".join(f"{each}\n" for each in found[:_MOST_NOTES]), end="")
+        if len(found) > _MOST_NOTES:
+            print(f"… and {len(found) - _MOST_NOTES} more notes")
     return 0
+
+
+def notes(tools: Iterable[Tool]) -> Iterator[str]:
+    """Yield a sentence for each tool that a model cannot understand, and for each argument without a type hint."""
+    for tool in tools:
+        if not tool.description:
+            yield f"Note: the tool {tool.name!r} has no docstring, so models do not know what it does"
+        if isinstance(tool, FunctionTool):
+            hints = inspect.signature(plain_function(tool.fn)).parameters
+            listed = tool.parameters.get("properties", {})
+            for each in hints.values():
+                if each.annotation is each.empty and each.name in listed:
+                    yield f"Note: {each.name!r} of the tool {tool.name!r} has no type hint, so it accepts any value"
 
 
 def _parser(default: str) -> argparse.ArgumentParser:

@@ -16,6 +16,9 @@ from anyreplica.settings.errors import StartupError
 APP = "server.server:create_app"
 """The default server: the app of the template."""
 
+EXIT_NO_READER = 141
+"""Exit code if the reader of the output has ended: 128 and the number of SIGPIPE, as in a shell."""
+
 _CONFIG = "fastmcp.json"
 """The default server in a folder without the template, as for `fastmcp run`."""
 
@@ -60,13 +63,19 @@ def main(arguments: Sequence[str] | None = None, *, app: str = APP) -> int:
             of_fastmcp.load()
         module = importlib.import_module(f"anyreplica.cli.{command}")
         if command not in _OF_AN_APP:
-            return int(module.main(given))
-        # Like `python -m`: the app's module may be in the working directory.
-        sys.path[:0] = [] if os.getcwd() in sys.path else [os.getcwd()]  # noqa: PTH109
-        return int(module.main(given, default=_default(app)))
+            code = int(module.main(given))
+        else:
+            # Like `python -m`: the app's module may be in the working directory.
+            sys.path[:0] = [] if os.getcwd() in sys.path else [os.getcwd()]  # noqa: PTH109
+            code = int(module.main(given, default=_default(app)))
+        sys.stdout.flush()
+        return code
     except StartupError as error:
         print(error, file=sys.stderr)
         return EXIT_REFUSED
+    except BrokenPipeError:  # the reader of the output has ended, as in `anyreplica check | head -1`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python writes what is left when it ends
+        return EXIT_NO_READER
     except KeyboardInterrupt:
         return 130
 

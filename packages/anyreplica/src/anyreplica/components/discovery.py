@@ -1,6 +1,7 @@
 """Discovery: the import of tools, resources, prompts and jobs. An error stops the start with file, line and reason."""
 
 import inspect
+import logging
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ from anyreplica.components.job import Job, JobMeta, make_job
 from anyreplica.components.marks import Check, Lifespan
 from anyreplica.components.prepare import Preparation, WrapTool
 from anyreplica.settings import CoreSettings
+
+logger = logging.getLogger(__name__)
 
 FOLDERS = ("tools", "resources", "prompts", "jobs")
 """Names of the folders in a component pack that contain components."""
@@ -106,7 +109,9 @@ def discover(settings: CoreSettings, wraps: Sequence[WrapTool] = ()) -> Discover
         for module in _modules(package):
             for name, value in _public(module):
                 found.take(name, value, module)
-            for item in _components(module, found.preparation):
+            items = list(_components(module, found.preparation))
+            _name_forgotten(module, is_empty=not items)
+            for item in items:
                 first = components.setdefault(item.component.key, item)
                 if first is not item:
                     kind, name = item.component.key.rstrip("@").split(":", 1)
@@ -119,6 +124,34 @@ def discover(settings: CoreSettings, wraps: Sequence[WrapTool] = ()) -> Discover
     for suggest in found.completions.values():
         found.completion = contain(suggest, threads=settings.tool_threads, kind="prompt", what="completion")
     return found
+
+
+def _name_forgotten(module: ModuleType, *, is_empty: bool) -> None:
+    """Log what an author probably meant to serve: a function with a private name, or a file without decorators.
+
+    Args:
+        is_empty: whether the module has no component of FastMCP.
+    """
+    for name, value in sorted(vars(module).items()):
+        if name.startswith("_") and not _imported(value, module) and _is_marked(value):
+            text = "%s: %s has a decorator, but no client sees it, because its name begins with _"
+            logger.warning(text, _where(module, value), name)
+    public = [value for _, value in _public(module)]
+    if not is_empty or not set(FOLDERS) & set(module.__name__.split(".")[:-1]):
+        return
+    if any(_is_marked(each) or isinstance(each, (Middleware, *_PARTS_OF_A_SERVER)) for each in public):
+        return
+    functions = [each for each in public if inspect.isfunction(each) and each.__module__ == module.__name__]
+    if functions:
+        logger.warning(
+            "%s: %s has no decorator, such as @tool, so no client sees it; begin the name of a file of helpers with _",
+            _where(module, functions[0]),
+            functions[0].__name__,
+        )
+
+
+def _is_marked(value: Any) -> bool:
+    return get_fastmcp_meta(value) is not None or (callable(value) and getattr(value, MARK, None) is not None)
 
 
 def _job(name: str, function: Function, meta: JobMeta, where: str) -> Job:

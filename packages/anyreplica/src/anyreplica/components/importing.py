@@ -67,7 +67,18 @@ def short(path: str | Path) -> str:
 def _failed(error: BaseException, blame: str) -> DiscoveryError:
     if isinstance(error, SyntaxError):
         return DiscoveryError(f"{short(error.filename or blame)}:{error.lineno}: {error.msg}")
-    return DiscoveryError(f"{_origin(error, blame)}: {type(error).__name__}: {error}")
+    where = _origin(error, blame)
+    remedy = _remedy(error) if where != blame else ""
+    return DiscoveryError(f"{where}: {type(error).__name__}: {error}{remedy}")
+
+
+def _remedy(error: BaseException) -> str:
+    """Return how to install a package that a file imports and that is missing, in a project of the template."""
+    makefile = Path("Makefile")
+    name = (error.name or "") if isinstance(error, ModuleNotFoundError) else ""
+    if not name or "." in name or not makefile.is_file() or "\nadd:" not in makefile.read_text():
+        return ""
+    return f"; if it is a package, make add PACKAGE={name} installs it"
 
 
 def _origin(error: BaseException, blame: str) -> str:

@@ -8,15 +8,18 @@ import atexit
 import datetime
 import logging
 import sys
+import traceback
 import warnings
 from collections import deque
 from contextlib import suppress
 from contextvars import ContextVar
+from types import TracebackType
 from typing import Any
 
 import orjson
 from mcp.shared.exceptions import MCPDeprecationWarning
 
+from anyreplica.process import frames
 from anyreplica.settings import CoreSettings
 
 request_id: ContextVar[str] = ContextVar("request_id", default="")
@@ -46,6 +49,8 @@ _LONGEST_LINE = 8192
 
 _LONGEST_RECORD = 64 * 1024
 """Maximum number of characters of a record. The traceback of a record may have many lines."""
+
+_FIRST_LINE = "Traceback (most recent call last):\n"
 
 _VISIBLE = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
 _VISIBLE |= {ord("\t"): "\t", ord("\n"): "\n    ", 0x2028: "\\u2028", 0x2029: "\\u2029"}
@@ -106,7 +111,24 @@ class LogBuffer(logging.Handler):
             self.handleError(record)
 
 
-class TextFormatter(logging.Formatter):
+class _ShortTracebacks(logging.Formatter):
+    """A formatter whose tracebacks begin with the author's code. With LOG_LEVEL=DEBUG, they are complete."""
+
+    def formatException(  # noqa: N802  # a name of the standard library
+        self,
+        ei: tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None],
+    ) -> str:
+        """Return the traceback of an exception."""
+        if ei[1] is None or logging.getLogger().isEnabledFor(logging.DEBUG):
+            return super().formatException(ei)
+        shown = traceback.TracebackException.from_exception(ei[1])
+        removed = frames.shorten(shown)
+        text = "".join(shown.format()).rstrip("\n")
+        note = f"  … frames of anyreplica and its libraries: {removed} (LOG_LEVEL=DEBUG shows them)\n"
+        return text.replace(_FIRST_LINE, _FIRST_LINE + note, 1) if removed else text
+
+
+class TextFormatter(_ShortTracebacks):
     """A formatter that writes `time - logger - LEVEL - [request id trace=id] message` and then the traceback.
 
     All lines of a record except the first are indented. Control characters, except tabs, are escaped. So the text of a
@@ -130,7 +152,7 @@ def marked(request: str, trace: str) -> str:
     return f"{request} trace={trace}".lstrip() if trace else request
 
 
-class JsonFormatter(logging.Formatter):
+class JsonFormatter(_ShortTracebacks):
     """A formatter that writes one JSON object per line.
 
     The key `exception` has the traceback, if there is one. The items of `extra={"fields": …}` become further keys.
