@@ -12,8 +12,8 @@ environment variables:
                   deploy/jobs.yml deploy/edge.yml; empty: none
   REPLICAS        number of replicas (default for a new stack: 3)
   WORKERS         number of workers (with deploy/jobs.yml; default: 2)
-  AUTOSCALE_MIN, AUTOSCALE_MAX, AUTOSCALE_TARGET, AUTOSCALE_WORKERS,
-  AUTOSCALE_WORKERS_MIN, AUTOSCALE_WORKERS_MAX
+  AUTOSCALE_MIN, AUTOSCALE_MAX, AUTOSCALE_TARGET, AUTOSCALE_DOWN_SECONDS,
+  AUTOSCALE_WORKERS, AUTOSCALE_WORKERS_MIN, AUTOSCALE_WORKERS_MAX
                   bounds of automatic scaling (with deploy/autoscale.yml)
   REPEAT_TOOLS    more tools that the edge proxy may safely call twice,
                   separated by spaces; it always includes the tools with
@@ -59,6 +59,7 @@ _LABELS = {
         f"{_AUTOSCALE}.min": "AUTOSCALE_MIN",
         f"{_AUTOSCALE}.max": "AUTOSCALE_MAX",
         f"{_AUTOSCALE}.target": "AUTOSCALE_TARGET",
+        f"{_AUTOSCALE}.down-seconds": "AUTOSCALE_DOWN_SECONDS",
     },
     "worker": {
         _AUTOSCALE: "AUTOSCALE_WORKERS",
@@ -107,7 +108,7 @@ def _deploy(stack: str, before: dict[str, Service]) -> int:
     known = {task.id for task in tasks(stack)}
     if not _converge(stack, target, Progress(stack, before, known), local):
         return 1
-    after = services(stack)
+    after = {name: each for name, each in services(stack).items() if name in target.services}
     failed = [name for name, service in after.items() if _was_taken_back(before.get(name), service)]
     for name in failed:
         _explain(stack, name, after[name], known)
@@ -157,6 +158,7 @@ def _refuse_dropping(before: dict[str, Service], target: Wanted) -> None:
         raise Refused(
             f"Refused: this deployment would drop {names}, which the running stack has. Nothing has changed.\n"
             + (f'The running stack has OVERLAYS="{ran_with}".\n' if ran_with else "")
+            + "To keep the settings, deploy with the overlay that has them.\n"
             + f'To drop the settings: ALLOW_DROP="{names}" make deploy'
         )
 
@@ -173,7 +175,8 @@ def _warn_about_nodes(local: str) -> None:
     nodes = len(docker("node", "ls", "--quiet").split())
     if nodes > 1:
         print(
-            f"This Swarm has {nodes} nodes, and the image {local} is not in a registry. Copy it to each node:\n"
+            f"This Swarm has {nodes} nodes, and the image {local} is not in a registry. Copy it to each node that "
+            "does not have it:\n"
             f"  docker save {local} | ssh NODE docker load"
         )
 
@@ -181,7 +184,7 @@ def _warn_about_nodes(local: str) -> None:
 def _converge(stack: str, target: Wanted, progress: Progress, local: str | None) -> bool:
     """Deploy, print the progress, and return whether the stack has converged within DEPLOY_SECONDS."""
     seconds = float(os.environ.get("DEPLOY_SECONDS") or 600)
-    flags = ["--detach=false", *os.environ.get("DEPLOY_FLAGS", "").split()]
+    flags = ["--detach=false", "--prune", *os.environ.get("DEPLOY_FLAGS", "").split()]
     process = subprocess.Popen(
         ["docker", *target.deploy(stack, *flags)],
         stdout=subprocess.DEVNULL,

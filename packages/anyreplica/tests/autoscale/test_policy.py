@@ -119,6 +119,26 @@ def test_it_scales_up_at_once_and_down_later() -> None:
     assert decide(scaler, 2 * DOWN_SECONDS + 16, 3, [0.1] * 3) == 1
 
 
+@pytest.mark.parametrize(("lost", "expected"), [(range(290, 300, 5), 1), (range(235, 300, 5), 4)])
+def test_a_lost_answer_does_not_begin_the_time_anew(lost: range, expected: int) -> None:
+    """After a load that has ended at 0 s, replicas are removed at 300 s, unless figures were missing for a minute."""
+    scaler = Scaler()
+    for now in range(0, 301, 5):
+        loads = [None] * 4 if now in lost else [1.0 if now == 0 else 0.1] * 4
+        number = decide(scaler, now, 4, loads)
+        assert number == 4 or now > DOWN_SECONDS - 5
+    assert decide(scaler, 305, 4, [0.1] * 4) == expected
+
+
+def test_the_time_is_a_setting() -> None:
+    """Without it, a pause removes replicas at once."""
+    policy = policy_of({**OURS, "anyreplica.autoscale.down-seconds": "0"})
+    assert policy is not None
+    scaler = Scaler()
+    assert decide(scaler, 0, 4, [1.0] * 4, policy=policy) == 4
+    assert decide(scaler, 5, 4, [0.1] * 4, policy=policy) == 2
+
+
 def test_the_figure_that_asks_for_most_decides() -> None:
     """A second figure can ask for more, and might do so while it is unknown; only then it changes the result."""
     assert decide(Scaler(), 0, 2, [1.0, 1.0], [2.0, 2.0]) == 4

@@ -45,7 +45,8 @@ def test_a_wrong_setting_stops_every_way_to_start(arguments: list[str]) -> None:
     assert done.stderr == f"{needed}; set one of them, or mount a secret named auth_token\n"
 
 
-ADD = "if it is a package, make add PACKAGE=no_such_module installs it"
+MISSING = "no_such_module"
+ADD = f"if it is a package, run make add PACKAGE={MISSING}"
 
 
 @pytest.mark.parametrize(

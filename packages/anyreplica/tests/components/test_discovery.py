@@ -186,4 +186,5 @@ def test_a_missing_package_has_a_remedy_in_a_project(pack: Path) -> None:
     plain = "pack/tools/one.py:1: ModuleNotFoundError: No module named 'no_such_package'"
     assert refusal("pack") == plain
     Path("Makefile").write_text("all:\nadd: ready\n")
-    assert refusal("pack") == f"{plain}; if it is a package, make add PACKAGE=no_such_package installs it"
+    name = "no_such_package"
+    assert refusal("pack") == f"{plain}; if it is a package, run make add PACKAGE={name}"

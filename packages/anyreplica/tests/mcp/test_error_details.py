@@ -108,7 +108,7 @@ def test_a_missing_key_is_a_key_error() -> None:
     mcp = FastMCP("keys", mask_error_details=False)
 
     def environment() -> str:
-        return {}["MY_API_KEY"]
+        return dict[str, str]()["MY_API_KEY"]
 
     mcp.tool(environment, name="plain")
     mcp.tool(environment, name="versioned", version="1")

@@ -85,14 +85,13 @@ def test_a_traceback_begins_with_the_authors_code() -> None:
 
 
 def record() -> logging.LogRecord:
-    """Return a record with the traceback of a chain of two errors."""
+    """Return a record of an error in the author's code, below a frame of a library."""
     try:
         compile_path(Failing("/x"))
-    except RuntimeError:
-        info = sys.exc_info()
-    assert info[2] is not None
-    shown = info[0], info[1].with_traceback(info[2].tb_next) if info[1] else None, info[2].tb_next
-    return logging.LogRecord("x", logging.ERROR, "", 0, "failed", (), shown)  # type: ignore[arg-type]
+    except RuntimeError as error:
+        assert error.__traceback__ is not None
+        found = error.with_traceback(error.__traceback__.tb_next)
+    return logging.LogRecord("x", logging.ERROR, "", 0, "failed", (), (type(found), found, found.__traceback__))
 
 
 @pytest.mark.parametrize("formatter", [TextFormatter(), JsonFormatter("one")])

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from anyreplica.autoscale.docker_api import Changed, DockerApi, DockerError
 from anyreplica.autoscale.metrics import AutoscaleMetrics
 from anyreplica.autoscale.page import Page
-from anyreplica.autoscale.policy import DOWN_SECONDS, Decision, Figure, LabelError, Policy, Scaler, policy_of
+from anyreplica.autoscale.policy import Decision, Figure, LabelError, Policy, Scaler, policy_of
 from anyreplica.autoscale.readings import SECONDS, History, figures_of_replicas, figures_of_workers
 from anyreplica.autoscale.service import DescriptionError, ReplicaTask, Service
 
@@ -38,6 +38,8 @@ class _Watched:
     """The readings of each replica, by its task."""
     replicas: int | None = None
     """The number of replicas at the last look."""
+    asked: int | None = None
+    """The number that this autoscaler has asked Docker to set. Docker may do so and give no answer in time."""
     said: str = ""
     """What the last line in the log says about the service."""
     silence: str = ""
@@ -139,7 +141,7 @@ class Autoscaler:
         if service.replicas is None:
             raise LabelError("it has no number of replicas (mode: global); remove the label anyreplica.autoscale")
         tasks = await self._docker.tasks(service)
-        self._note_replicas(service, watched, now)
+        self._note_replicas(policy, service, watched, now)
         found = await self._figures(policy, service, tasks, watched, services, now)
         self._show(policy, service, tasks, found)
         if service.changing:
@@ -161,17 +163,16 @@ class Autoscaler:
         self._metrics.held.labels(service.name).set(0)
         await self._set(service, watched, decision)
 
-    def _note_replicas(self, service: Service, watched: _Watched, now: float) -> None:
+    def _note_replicas(self, policy: Policy, service: Service, watched: _Watched, now: float) -> None:
         """Respect a number that this autoscaler has not set: the first one, and one that somebody else sets later."""
         assert service.replicas is not None  # noqa: S101  # checked before
-        if watched.replicas != service.replicas:
+        if service.replicas not in (watched.replicas, watched.asked):
             watched.scaler.note(now, service.replicas)
             if watched.replicas is not None:
                 text = f"somebody else has changed {watched.replicas} replicas to {service.replicas}"
-                self._say(
-                    service, watched, f"{text}; they stay for {DOWN_SECONDS:g} s, or until the load asks for more"
-                )
-        watched.replicas = service.replicas
+                stay = f"they stay for {policy.down_seconds:g} s, or until the load asks for more"
+                self._say(service, watched, f"{text}; {stay}")
+        watched.replicas, watched.asked = service.replicas, None
 
     async def _figures(
         self,
@@ -264,6 +265,7 @@ class Autoscaler:
         if self._dry_run:
             self._say(service, watched, f"would change: {change}", topic=f"{before} -> {after}")
             return
+        watched.asked = after
         try:
             await self._docker.scale(service, after)
         except Changed:

@@ -37,7 +37,12 @@ MOST_LOAD = 100.0
 _ROUNDING = 1e-9
 
 DOWN_SECONDS = 300.0
-"""Scaling down uses the largest number that was wanted in this time, so that a short pause removes no replica."""
+"""Default of `Policy.down_seconds`, as in Kubernetes."""
+
+_MOST_DOWN_SECONDS = 3600.0
+
+_LONG_OUTAGE = 60.0
+"""After so many seconds without a figure, the numbers that were wanted before say nothing about the load."""
 
 _MOST_FACTOR = 2
 """One step may at most multiply the replicas by this number."""
@@ -60,6 +65,8 @@ class Policy:
         queue_of: for a service of workers, the service in the same stack whose replicas report the queue. Empty: the
             service consists of replicas.
         age_seconds: longest acceptable age of the oldest waiting job, in seconds.
+        down_seconds: scaling down uses the largest number that was wanted in this time, so that a short pause removes
+            no replica.
     """
 
     minimum: int
@@ -69,14 +76,16 @@ class Policy:
     p99_seconds: float | None = None
     queue_of: str = ""
     age_seconds: float = _AGE_SECONDS
+    down_seconds: float = DOWN_SECONDS
 
 
 def policy_of(labels: Mapping[str, str]) -> Policy | None:
     """Return the policy in the labels of a service; None: the service is not scaled.
 
     The labels are `anyreplica.autoscale` (`true` or `false`), `anyreplica.autoscale.min`, `.max`, `.target`,
-    `.lag-seconds` and `.p99-seconds`, and for workers `.queue-of` and `.age-seconds`. The labels `swarm.autoscaler`,
-    `swarm.autoscaler.minimum` and `swarm.autoscaler.maximum` of other tools count, too, where ours is missing.
+    `.lag-seconds`, `.p99-seconds` and `.down-seconds`, and for workers `.queue-of` and `.age-seconds`. The labels
+    `swarm.autoscaler`, `swarm.autoscaler.minimum` and `swarm.autoscaler.maximum` of other tools count, too, where ours
+    is missing.
 
     Raises:
         LabelError: a label has a wrong value, `min` or `max` is missing, or `min` is larger than `max`.
@@ -92,6 +101,7 @@ def policy_of(labels: Mapping[str, str]) -> Policy | None:
     lag = _number(labels, f"{_OURS}.lag-seconds", _LEAST_SECONDS, 60.0)
     p99 = _number(labels, f"{_OURS}.p99-seconds", _LEAST_SECONDS, 3600.0)
     age = _number(labels, f"{_OURS}.age-seconds", _LEAST_SECONDS, 86_400.0)
+    down = _number(labels, f"{_OURS}.down-seconds", 0.0, _MOST_DOWN_SECONDS)
     return Policy(
         minimum,
         maximum,
@@ -100,6 +110,7 @@ def policy_of(labels: Mapping[str, str]) -> Policy | None:
         p99,
         labels.get(f"{_OURS}.queue-of", "").strip(),
         _AGE_SECONDS if age is None else age,
+        DOWN_SECONDS if down is None else down,
     )
 
 
@@ -200,11 +211,13 @@ class Scaler:
 
     def __init__(self) -> None:
         self._wanted: deque[tuple[float, int]] = deque()
+        self._known_at = -math.inf
+        """When the last decision had figures."""
 
     def note(self, now: float, replicas: int) -> None:
-        """Record a number that was wanted, or that somebody else has set. It counts for `DOWN_SECONDS`."""
+        """Record a number that was wanted, or that somebody else has set. It counts for `Policy.down_seconds`."""
         self._wanted.append((now, replicas))
-        while self._wanted[0][0] < now - DOWN_SECONDS:
+        while self._wanted[0][0] < now - _MOST_DOWN_SECONDS:
             self._wanted.popleft()
 
     def decide(self, policy: Policy, now: float, replicas: int, figures: Sequence[Figure]) -> Decision:
@@ -224,20 +237,26 @@ class Scaler:
         if most < replicas and unknown:
             return self._stay(policy, replicas, f"no figures of {', '.join(unknown)}, so nothing is removed", now)
         self.note(now, most)
+        self._known_at = now
         known = figure.known
         why = f"{figure.name}: {sum(known) / len(known):.0%} of the target on {len(known)} replicas"
         if most > replicas:
             step = min(most, replicas * _MOST_FACTOR)
             return _bounded(policy, step, why if step == most else f"{why}; at most twice as many in one step")
-        highest = max(count for _, count in self._wanted)
+        highest = max(count for at, count in self._wanted if at >= now - policy.down_seconds)
         if most < replicas and highest > most:
             step = min(replicas, highest)
-            return _bounded(policy, step, f"{why}; {highest} were wanted in the last {DOWN_SECONDS:g} s")
+            return _bounded(policy, step, f"{why}; {highest} were wanted in the last {policy.down_seconds:g} s")
         return _bounded(policy, most, why)
 
     def _stay(self, policy: Policy, replicas: int, why: str, now: float) -> Decision:
-        """Keep the number of replicas, within the bounds of the policy. This number then counts as wanted."""
-        self.note(now, replicas)
+        """Keep the number of replicas, within the bounds of the policy.
+
+        After a long time without figures, this number counts as wanted. One lost answer says nothing, so after a short
+        time the earlier numbers go on to count.
+        """
+        if now - self._known_at > _LONG_OUTAGE:
+            self.note(now, replicas)
         return _bounded(policy, replicas, why)
 
 

@@ -66,6 +66,7 @@ the metrics of each replica, and scales the services that have these labels:
   anyreplica.autoscale.min=3         smallest number of replicas
   anyreplica.autoscale.max=10        largest number of replicas
   anyreplica.autoscale.target=0.6    share of its capacity that a replica uses
+  anyreplica.autoscale.down-seconds=300   time before replicas are removed
 More labels are in the guide "Scale automatically". METRICS_TOKEN is the token
 of the replicas' metrics.""",
         epilog=f"""\

@@ -78,7 +78,7 @@ def _remedy(error: BaseException) -> str:
     name = (error.name or "") if isinstance(error, ModuleNotFoundError) else ""
     if not name or "." in name or not makefile.is_file() or "\nadd:" not in makefile.read_text():
         return ""
-    return f"; if it is a package, make add PACKAGE={name} installs it"
+    return f"; if it is a package, run make add PACKAGE={name}"
 
 
 def _origin(error: BaseException, blame: str) -> str:

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from pydantic_core import to_json
 
 from anyreplica.components.asking import finds_context
-from anyreplica.components.json_results import check_value, serializer_of
+from anyreplica.components.json_results import check_tool_result, check_value, serializer_of
 from anyreplica.components.outcome import PlannedTool
 from anyreplica.components.output_schema import OutputSchema
 from anyreplica.http.responses import encode, response
@@ -267,6 +267,8 @@ def _writer(tool: PlannedTool, output: OutputSchema | None) -> Callable[[Any], W
             written = to_json(plain)
             if b"NaN" in written or b"Infinity" in written:
                 check_value(plain)  # a number, or part of a text
+            if b"null" in written:
+                check_tool_result(value)  # in values of no declared type, null may stand for NaN or an infinity
             text = encode(written.decode())
         return text, encode(plain) if wrapped or is_object else None
 

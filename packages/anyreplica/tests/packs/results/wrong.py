@@ -41,6 +41,9 @@ _RESULTS: dict[str, tuple[Any, ...]] = {
     "not_structured": (ToolResult(content="text"), dict[str, int]),
     "not_a_number": (Ratio(value=math.nan), Ratio),  # pydantic would write null
     "not_numbers": ([Ratio(value=math.inf)],),
+    "not_numbers_within": ([1, {"b": math.inf}], Any),  # pydantic would write null
+    "not_numbers_in_a_list": ([math.nan], list[Any]),
+    "not_numbers_undeclared": ({"b": -math.inf},),
     "not_what_it_says": ("seven", int),
     "not_text_as_it_says": (7, str),
     "result_structured_despite_schema": (ToolResult(structured_content={"other": "kind"}), dict[str, int]),
