@@ -124,8 +124,8 @@ def test_a_lost_answer_does_not_begin_the_time_anew(lost: range, expected: int) 
     """After a load that has ended at 0 s, replicas are removed at 300 s, unless figures were missing for a minute."""
     scaler = Scaler()
     for now in range(0, 301, 5):
-        loads = [None] * 4 if now in lost else [1.0 if now == 0 else 0.1] * 4
-        number = decide(scaler, now, 4, loads)
+        load = None if now in lost else 1.0 if now == 0 else 0.1
+        number = decide(scaler, now, 4, [load] * 4)
         assert number == 4 or now > DOWN_SECONDS - 5
     assert decide(scaler, 305, 4, [0.1] * 4) == expected
 

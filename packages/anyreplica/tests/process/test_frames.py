@@ -86,11 +86,9 @@ def test_a_traceback_begins_with_the_authors_code() -> None:
 
 def record() -> logging.LogRecord:
     """Return a record of an error in the author's code, below a frame of a library."""
-    try:
+    with pytest.raises(RuntimeError) as raised:
         compile_path(Failing("/x"))
-    except RuntimeError as error:
-        assert error.__traceback__ is not None
-        found = error.with_traceback(error.__traceback__.tb_next)
+    found = raised.value.with_traceback(raised.tb.tb_next)
     return logging.LogRecord("x", logging.ERROR, "", 0, "failed", (), (type(found), found, found.__traceback__))
 
 
