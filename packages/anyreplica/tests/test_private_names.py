@@ -99,8 +99,8 @@ SINCE = {"_lookup_resource": "4.1.2", "_default_file_store": "4.1.7"}
 UNTIL = {"_client_log_levels": "4.2"}
 """Private attributes that this version of FastMCP and newer ones lack. The code does without them there."""
 
-PUBLIC = {"_replace", "_exit"}
-"""Names with an underscore that the documentation of Python describes: of a named tuple, and of `os`."""
+PUBLIC = {"_replace", "_exit", "_current_frames"}
+"""Names with an underscore that the documentation of Python describes: of a named tuple, of `os` and of `sys`."""
 
 PATCHED = {
     "anyio._core._eventloop.threadlocals.current_cancel_scope": "anyio._backends._asyncio",

@@ -102,7 +102,7 @@ def test_check_notes_what_a_model_cannot_understand(tmp_path: Path) -> None:
     (tmp_path / "server.py").write_text(tools)
     done = start("check", str(tmp_path / "server.py"))
     assert done.returncode == 0
-    notes = [line for line in done.stdout.splitlines() if line.startswith("Note: ")]
+    notes = [line for line in done.stderr.splitlines() if line.startswith("Note: ")]
     assert notes == [
         "Note: the tool 'one' has no docstring, so models do not know what it does",
         "Note: 'value' of the tool 'one' has no type hint, so it accepts any value",

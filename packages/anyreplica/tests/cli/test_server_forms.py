@@ -25,6 +25,7 @@ own = " ".join(sys.argv[1:])
 
 @mcp.tool
 def price(item: str) -> str:
+    'Return a price.'
     return f"{item}: {os.environ.get('CURRENCY', 'EUR')} {own}"
 
 
@@ -33,6 +34,7 @@ other = FastMCP("Other")
 
 @other.tool
 def hello() -> str:
+    'Greet.'
     return "hello"
 
 
@@ -107,7 +109,9 @@ def test_a_file_or_module_is_a_server(folder: Path, server: str, name: str, tool
 
 def test_settings_apply_to_any_server(folder: Path) -> None:
     """MCP_NAME replaces the name, and MCP_COMPONENTS adds packs to the server."""
-    (folder / "pack.py").write_text("from fastmcp.tools import tool\n\n@tool\ndef more() -> int:\n    return 1\n")
+    (folder / "pack.py").write_text(
+        "from fastmcp.tools import tool\n\n@tool\ndef more() -> int:\n    'More.'\n    return 1\n"
+    )
     done = check(folder, "shop.py", MCP_NAME="store", MCP_COMPONENTS="pack", PYTHONPATH=str(folder))
     assert done.stdout == "store 0.2.0: settings and components are valid.\ntools      more, price\n"
 

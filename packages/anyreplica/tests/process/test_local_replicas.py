@@ -138,7 +138,9 @@ def test_a_broken_module_stops_the_start_of_all_replicas(tmp_path: Path) -> None
     pack.write_text("import no_such_module\n")
     settings = {"MCP_PORT": str(free_port()), "MCP_COMPONENTS": "broken_pack", "PYTHONPATH": str(tmp_path)}
     done = start("--replicas", "2", **settings)
-    assert (done.returncode, done.stderr) == (3, f"{pack}:1: ModuleNotFoundError: No module named 'no_such_module'\n")
+    assert done.returncode == 3
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"{pack}:1: ModuleNotFoundError: No module named 'no_such_module'")
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import inspect
 import os
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 
@@ -62,9 +63,10 @@ def main(arguments: Sequence[str], *, default: str) -> int:
         print(reason)
     if not isinstance(app.mcp, SdkServer) and mounts.are_lists_steady(app.mcp):
         found = list(notes(asyncio.run(app.mcp.list_tools(run_middleware=False))))
-        print("".join(f"{each}\n" for each in found[:_MOST_NOTES]), end="")
+        for note in found[:_MOST_NOTES]:
+            print(note, file=sys.stderr)
         if len(found) > _MOST_NOTES:
-            print(f"… and {len(found) - _MOST_NOTES} more notes")
+            print(f"… and {len(found) - _MOST_NOTES} more notes", file=sys.stderr)
     return 0
 
 
