@@ -122,7 +122,11 @@ def test_a_package_from_a_git_repository_needs_git(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "arguments", "said"),
     [
-        (lambda folder: (folder / "server.py").unlink(), [], "there is none of fastmcp.json, server.py, main.py"),
+        (
+            lambda folder: (folder / "server.py").unlink(),
+            [],
+            "no server found (fastmcp.json, server.py, main.py, app.py)",
+        ),
         (lambda folder: (folder / "requirements.txt").unlink(), [], "no requirements.txt and no pyproject.toml"),
         (lambda folder: (folder / "requirements.txt").rename(folder / "pyproject.toml"), [], "pyproject.toml: "),
         (lambda _: None, ["shop.py:mcp"], "shop.py:mcp: "),
@@ -163,6 +167,19 @@ def test_the_replicas_run_as_those_of_the_template(folder: Path) -> None:
     for key in ("deploy", "ports", "volumes", "read_only", "cap_drop", "ulimits", "stop_grace_period", "secrets"):
         assert own[key] == template[key], key
     assert own["environment"].items() <= template["environment"].items()
+
+
+def test_the_comments_of_the_stack_file_are_valid(folder: Path) -> None:
+    """Without their comment signs, the lines about a key and a Redis are parts of a stack file."""
+    assert init(folder) == 0
+    text = (folder / "stack.yml").read_text()
+    keys = "AUTH_ENABLED|REDIS_URL|- auth_token|auth_token:|redis:|image: redis|command:|deploy:|endpoint_mode|external"
+    stack = yaml.safe_load(re.sub(rf"^( *)# (?= *({keys}))", r"\1", text, flags=re.MULTILINE))
+    replica, redis = stack["services"]["mcp"], stack["services"]["redis"]
+    assert replica["environment"]["AUTH_ENABLED"] == "true"
+    assert replica["environment"]["REDIS_URL"] == "redis://redis:6379/0"
+    assert replica["secrets"] == ["request_state_keys", "auth_token"] == list(stack["secrets"])
+    assert redis["deploy"] == {"endpoint_mode": "dnsrr"}
 
 
 @pytest.mark.servers

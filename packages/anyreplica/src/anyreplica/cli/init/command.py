@@ -22,11 +22,12 @@ Next, in {where}:
 
   docker build -t {name}:1 .
   docker swarm init   # once, if this machine is not yet in a Swarm
-  openssl rand -hex 32 | docker secret create request_state_keys -   # once
+  openssl rand -hex 32 | docker secret create request_state_keys -   # once in each Swarm
   docker stack deploy --detach=false -c stack.yml {name}
 
-Then three replicas answer at http://localhost:{port}/mcp. After a change, build the
-image with a new tag and deploy it:
+Then three replicas answer at http://localhost:{port}/mcp. Everybody who reaches this
+port may call the server; stack.yml says how to require a key. After a change,
+build the image with a new tag and deploy it:
 
   docker build -t {name}:2 .
   IMAGE={name}:2 docker stack deploy --detach=false -c stack.yml {name}
@@ -96,18 +97,18 @@ def _parser() -> argparse.ArgumentParser:
         prog="anyreplica init",
         description="""\
 Write the files that deploy an existing server to a Docker Swarm: a Dockerfile,
-a stack file, a .dockerignore, and a wheel of anyreplica for the image. The
-packages of the server come from its requirements.txt or pyproject.toml.
-Files that exist stay as they are.""",
+a stack file, a .dockerignore, and a wheel (an installable copy) of the installed
+anyreplica. The packages of the server come from its requirements.txt or
+pyproject.toml. Files that exist stay as they are, except for the wheel.""",
         epilog="""\
 examples:
   anyreplica init
   anyreplica init shop.py:mcp --name shop --port 8200
-  anyreplica init --force   # after an update of anyreplica
+  anyreplica init --force   # discards your changes in these files
 
 exit codes:
   0  success
-  1  the folder has no server, or a file cannot be written
+  1  the folder has no server or no list of packages, or a file cannot be written
   2  wrong arguments
 """,
         formatter_class=argparse.RawDescriptionHelpFormatter,

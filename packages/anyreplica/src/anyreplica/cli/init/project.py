@@ -63,7 +63,7 @@ def find_project(folder: Path, server: str | None) -> Project:
     chosen = server or next((name for name in _SERVERS if (folder / name).is_file()), None)
     if chosen is None:
         raise StartupError(
-            f"{folder}: there is none of {', '.join(_SERVERS)}; name the server, for example shop.py:mcp"
+            f"{folder}: no server found ({', '.join(_SERVERS)}); name it, for example: anyreplica init shop.py:mcp"
         )
     place = chosen.partition(":")[0]
     if place.endswith((".py", ".json")) and not (folder / place).is_file():
