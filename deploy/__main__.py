@@ -43,6 +43,8 @@ import sys
 import time
 from urllib.parse import urlsplit
 
+import yaml
+
 from deploy import difference, image, remembered, repeatable, secret
 from deploy.docker import DockerError, docker
 from deploy.progress import Progress
@@ -114,6 +116,7 @@ def _deploy(stack: str, before: dict[str, Service]) -> int:
         _explain(stack, name, after[name], known)
     if failed:
         return 1
+    _remove_dropped(stack, target)
     remembered.remember(stack, target.text)
     _print_url(stack, after)
     return 0
@@ -184,7 +187,7 @@ def _warn_about_nodes(local: str) -> None:
 def _converge(stack: str, target: Wanted, progress: Progress, local: str | None) -> bool:
     """Deploy, print the progress, and return whether the stack has converged within DEPLOY_SECONDS."""
     seconds = float(os.environ.get("DEPLOY_SECONDS") or 600)
-    flags = ["--detach=false", "--prune", *os.environ.get("DEPLOY_FLAGS", "").split()]
+    flags = ["--detach=false", *os.environ.get("DEPLOY_FLAGS", "").split()]
     process = subprocess.Popen(
         ["docker", *target.deploy(stack, *flags)],
         stdout=subprocess.DEVNULL,
@@ -237,6 +240,18 @@ def _explain(stack: str, name: str, service: Service, known: set[str]) -> None:
     broken = [task for task in its if task.error]
     if broken:
         print("\n".join(f"  {line}" for line in why(broken[-1])), file=sys.stderr)
+
+
+def _remove_dropped(stack: str, target: Wanted) -> None:
+    """Remove the services that only overlays of the last deployment have.
+
+    This comes last: while the update runs, and if Swarm rolls it back, the old replicas still need these services.
+    """
+    old = remembered.recall(stack)
+    dropped = (yaml.safe_load(old)["services"].keys() if old else set()) - target.services.keys()
+    for name in sorted(dropped & services(stack).keys()):
+        docker("service", "rm", f"{stack}_{name}")
+        print(f"Removed {name}: none of the files has it any more.")
 
 
 def _print_url(stack: str, after: dict[str, Service]) -> None:

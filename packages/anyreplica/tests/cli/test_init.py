@@ -29,8 +29,9 @@ def price(item: str) -> int:
 FILES = ["Dockerfile", ".dockerignore", "stack.yml"]
 PLAIN = '[project]\nname = "shop"\nversion = "1"\ndependencies = ["fastmcp"]\n'
 PACKAGE = '[build-system]\nrequires = ["hatchling"]\nbuild-backend = "hatchling.build"\n' + PLAIN
+SOURCES = '[tool.uv.sources]\nown = { path = "libs/own" }\n'
 HASHED = "fastmcp==4.1.7 \\\n    --hash=sha256:00\n"
-WHEEL = '"$(echo wheels/anyreplica-*.whl)$EXTRAS"'
+WHEEL = '"$(echo anyreplica-wheel/anyreplica-*.whl)$EXTRAS"'
 
 
 @pytest.fixture
@@ -58,7 +59,7 @@ def test_it_writes_three_files_and_a_wheel(folder: Path, capsys: pytest.CaptureF
     """The name of the image and of the stack is that of the folder. The output has the commands that come next."""
     before = {file.name for file in folder.iterdir()}
     assert init(folder) == 0
-    assert {file.name for file in folder.iterdir()} - before == {*FILES, "wheels"}
+    assert {file.name for file in folder.iterdir()} - before == {*FILES, "anyreplica-wheel"}
     said = capsys.readouterr().out
     assert all(f"  written    {name}" in said for name in FILES)
     assert "docker build -t my-shop:1 ." in said
@@ -66,15 +67,31 @@ def test_it_writes_three_files_and_a_wheel(folder: Path, capsys: pytest.CaptureF
     assert 'CMD ["anyreplica", "run", "server.py"]' in dockerfile(folder)
 
 
+def test_a_path_is_that_of_the_image(folder: Path) -> None:
+    """A path on this machine means nothing there."""
+    (folder / "src").mkdir()
+    (folder / "server.py").rename(folder / "src" / "shop.py")
+    assert init(folder, f"{folder / 'src' / 'shop.py'}:mcp") == 0
+    assert 'CMD ["anyreplica", "run", "src/shop.py:mcp"]' in dockerfile(folder)
+
+
+def test_the_folder_of_the_wheel_is_no_package(folder: Path) -> None:
+    """setuptools takes each folder whose name can be that of a module for a package of the project."""
+    before = set(folder.iterdir())
+    assert init(folder) == 0
+    (added,) = [each for each in set(folder.iterdir()) - before if each.is_dir()]
+    assert not added.name.isidentifier()
+
+
 def test_a_file_that_exists_is_kept(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Only --force replaces it. The wheel is always that of the installed anyreplica."""
     (folder / "Dockerfile").write_text("FROM mine\n")
-    (folder / "wheels").mkdir()
-    (folder / "wheels" / "anyreplica-0.0.1-py3-none-any.whl").touch()
+    (folder / "anyreplica-wheel").mkdir()
+    (folder / "anyreplica-wheel" / "anyreplica-0.0.1-py3-none-any.whl").touch()
     assert init(folder) == 0
     assert (folder / "Dockerfile").read_text() == "FROM mine\n"
     assert "kept       Dockerfile (it is different; --force replaces it)" in capsys.readouterr().out
-    assert len(list((folder / "wheels").iterdir())) == 1
+    assert len(list((folder / "anyreplica-wheel").iterdir())) == 1
     assert init(folder, "--force") == 0
     assert "FROM mine" not in (folder / "Dockerfile").read_text()
     capsys.readouterr()
@@ -89,6 +106,12 @@ def test_a_file_that_exists_is_kept(folder: Path, capsys: pytest.CaptureFixture[
         ({"requirements.txt": "fastmcp\n"}, "COPY requirements.txt ./", f"pip install -r requirements.txt {WHEEL}"),
         ({"requirements.txt": "-r base.txt\n"}, "COPY . ./", f"pip install -r requirements.txt {WHEEL}"),
         ({"requirements.txt": "./own\n"}, "COPY . ./", f"pip install -r requirements.txt {WHEEL}"),
+        ({"requirements.txt": "libs/own\n"}, "COPY . ./", f"pip install -r requirements.txt {WHEEL}"),
+        ({"requirements.txt": "own @ file:./libs/own\n"}, "COPY . ./", f"pip install -r requirements.txt {WHEEL}"),
+        ({"requirements.txt": "fastmcp\n", "pyproject.toml": PACKAGE}, "COPY . ./", f"requirements.txt . {WHEEL}"),
+        ({"requirements.txt": HASHED, "pyproject.toml": PACKAGE}, "COPY . ./", f"-c installed.txt . {WHEEL}"),
+        ({"pyproject.toml": PLAIN + SOURCES, "uv.lock": ""}, "COPY . ./", f"pip install -r requirements.txt {WHEEL}"),
+        ({"pyproject.toml": PACKAGE.replace('version = "1"', 'dynamic = ["version"]')}, "COPY . ./", "_VERSION=0"),
         ({"requirements.txt": HASHED}, "COPY requirements.txt ./", f"pip install -c installed.txt {WHEEL}"),
         ({"pyproject.toml": PACKAGE}, "COPY . ./", f"pip install . {WHEEL}"),
         ({"pyproject.toml": PLAIN}, "COPY pyproject.toml ./", f"pip install -r requirements.txt {WHEEL}"),
@@ -127,9 +150,11 @@ def test_a_package_from_a_git_repository_needs_git(folder: Path) -> None:
             [],
             "no server found (fastmcp.json, server.py, main.py, app.py)",
         ),
-        (lambda folder: (folder / "requirements.txt").unlink(), [], "no requirements.txt and no pyproject.toml"),
+        (lambda folder: (folder / "requirements.txt").unlink(), [], "no requirements.txt, and no pyproject.toml"),
         (lambda folder: (folder / "requirements.txt").rename(folder / "pyproject.toml"), [], "pyproject.toml: "),
         (lambda _: None, ["shop.py:mcp"], "shop.py:mcp: "),
+        (lambda folder: (folder.parent / "shop.py").touch(), ["../shop.py"], "the file is outside of"),
+        (lambda folder: (folder / "requirements.txt").write_bytes("fastmcp".encode("utf-16")), [], "is not UTF-8"),
         (shutil.rmtree, [], "there is no such folder"),
     ],
 )
@@ -143,7 +168,9 @@ def test_what_is_missing_is_named(
     assert not (folder / "Dockerfile").exists()
 
 
-@pytest.mark.parametrize("arguments", [["--name", "My Shop"], ["--port", "0"], ["--port", "x"]])
+@pytest.mark.parametrize(
+    "arguments", [["--name", "My Shop"], ["--name", "shop-"], ["--name", "x" * 41], ["--port", "0"], ["--port", "x"]]
+)
 def test_a_wrong_argument_is_refused(folder: Path, arguments: list[str]) -> None:
     """The name must be one for images and stacks."""
     with pytest.raises(SystemExit) as ended:
@@ -151,7 +178,7 @@ def test_a_wrong_argument_is_refused(folder: Path, arguments: list[str]) -> None
     assert ended.value.code == 2
 
 
-@pytest.mark.parametrize(("folder", "name"), [("Shop_2", "shop-2"), ("__", "mcp-server"), ("x" * 80, "x" * 63)])
+@pytest.mark.parametrize(("folder", "name"), [("Shop_2", "shop-2"), ("__", "mcp-server"), ("x" * 80, "x" * 40)])
 def test_the_name_of_a_folder_becomes_that_of_an_image(folder: str, name: str) -> None:
     """Images and stacks take lower-case letters, digits and hyphens."""
     assert name_of(Path("/") / folder) == name
@@ -186,7 +213,7 @@ def test_the_comments_of_the_stack_file_are_valid(folder: Path) -> None:
 def test_the_wheel_installs(folder: Path, tmp_path: Path) -> None:
     """pip accepts the wheel, the command runs from it, and it has every file of the package."""
     assert init(folder) == 0
-    (wheel,) = (folder / "wheels").iterdir()
+    (wheel,) = (folder / "anyreplica-wheel").iterdir()
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
     subprocess.run([*pip, "--target", str(tmp_path / "site"), str(wheel)], check=True, timeout=100)
     command = str(tmp_path / "site" / "bin" / "anyreplica")

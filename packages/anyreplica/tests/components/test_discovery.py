@@ -156,6 +156,17 @@ def test_a_private_name_with_a_decorator_is_named(pack: Path, caplog: pytest.Log
     assert caplog.messages == [text]
 
 
+LAZY = "class Lazy:\n    def __getattr__(self, name): raise RuntimeError(name)\n\n_lazy = Lazy()\n"
+
+
+def test_a_private_function_may_have_a_public_name(pack: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """FastMCP's decorator returns the function itself. Other private objects are not touched."""
+    function = "from fastmcp.tools import tool\n\ndef _price() -> int: return 1\n\nprice = tool(_price, name='price')\n"
+    write(pack / "tools" / "one.py", function + LAZY)
+    assert keys("pack") == ["tool:price@"]
+    assert caplog.messages == []
+
+
 @pytest.mark.parametrize(
     ("file", "content", "warned"),
     [

@@ -57,6 +57,9 @@ def answer(arguments: list[str], state: dict[str, Any]) -> str:
             return of_configs(rest, state["configs"])
         case ["service", "ls", *_]:
             return "\n".join(state["services"])
+        case ["service", "rm", name]:
+            del state["services"][name]
+            return str(name)
         case ["service", "inspect", *names]:
             return json.dumps([state["services"][name] for name in names])
         case ["secret", "inspect", name] if name in state["secrets"]:
@@ -78,7 +81,7 @@ def of_stack(arguments: list[str], state: dict[str, Any]) -> str:
             return config(files)
         case ["deploy", *options, stack]:
             found = yaml.safe_load(config(options[options.index("--compose-file") :]))
-            state["services"] = {
+            state["services"] |= {
                 f"{stack}_{name}": service(f"{stack}_{name}", wanted, f"{stack}_{name}" == os.environ.get("FAILING"))
                 for name, wanted in found["services"].items()
             }

@@ -62,6 +62,7 @@ def test_overlays_are_kept(swarm: Swarm) -> None:
     assert swarm.state["services"].keys() == {f"mcp-swarm_{name}" for name in ("mcp", "worker", "redis", "edge")}
     told = swarm.deploy(OVERLAYS=JOBS)
     assert "  edge.image: haproxy:lts-alpine → (none)\n" in told
+    assert "Removed edge: none of the files has it any more.\n" in told
     assert swarm.state["services"].keys() == {f"mcp-swarm_{name}" for name in ("mcp", "worker", "redis")}
     assert "Keeping" not in swarm.deploy(OVERLAYS="", REPLICAS="3")
     assert swarm.state["services"].keys() == {"mcp-swarm_mcp"}

@@ -117,3 +117,18 @@ def test_a_missing_key_is_a_key_error() -> None:
         for name in ("plain", "versioned"):
             with pytest.raises(CallFailed, match=f"^Error calling tool '{name}': KeyError: 'MY_API_KEY'$"):
                 client.call(name)
+
+
+def test_an_authors_own_text_about_a_missing_key_stays() -> None:
+    """An author may turn a `KeyError` into an error for clients."""
+    mcp = FastMCP("keys", mask_error_details=False)
+
+    @mcp.tool
+    def item(name: str) -> str:
+        try:
+            return dict[str, str]()[name]
+        except KeyError as error:
+            raise ToolError(f"No such item: {error}") from error
+
+    with served(mcp) as client, pytest.raises(CallFailed, match=r"^No such item: 'tea'$"):
+        client.call("item", name="tea")

@@ -8,11 +8,12 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import pydantic
 import pytest
 from starlette.routing import compile_path
 
 import anyreplica
-from anyreplica.process.frames import author_frame, is_caller, is_standard, shorten
+from anyreplica.process.frames import author_frame, is_caller, is_library, shorten
 from anyreplica.process.logs import JsonFormatter, TextFormatter
 
 
@@ -54,9 +55,10 @@ def test_files_are_told_apart() -> None:
     """A file of the server's project belongs to neither."""
     assert is_caller(str(Path(anyreplica.__file__).parent / "app.py"))
     assert not is_caller(__file__)
-    assert is_standard(json.__file__)
-    assert not is_standard(pytest.__file__)
-    assert not is_standard(__file__)
+    assert is_library(json.__file__)
+    assert is_library(pydantic.__file__)
+    assert not is_library(pytest.__file__)
+    assert not is_library(__file__)
 
 
 def test_the_frame_is_that_of_the_called_function() -> None:
@@ -69,8 +71,37 @@ def test_the_frame_is_that_of_the_called_function() -> None:
 
 
 def test_no_frame_of_an_author() -> None:
-    """The code of a library runs by itself."""
+    """The code of a library runs by itself, or was not called through anyreplica."""
     assert author_frame(None) is None
+    assert author_frame(sys._getframe()) is None
+
+
+class Slow(pydantic.BaseModel):
+    """A model of an author whose validation notes the frame."""
+
+    value: Any
+
+    @pydantic.field_validator("value")
+    @classmethod
+    def _note(cls, value: Any) -> Any:
+        value.append(author_frame(sys._getframe().f_back))  # without this frame, as if a library ran
+        return value
+
+
+def test_a_library_that_an_author_calls_is_the_authors_code() -> None:
+    """The frame is that of the function that calls it."""
+
+    class Validating(str):
+        __slots__ = ()
+
+        def startswith(self, *_: Any) -> bool:
+            Slow.model_validate({"value": found})
+            return True
+
+    found: list[FrameType | None] = []
+    compile_path(Validating("/x"))
+    assert found[0] is not None
+    assert found[0].f_code.co_name == "startswith"
 
 
 def test_a_traceback_begins_with_the_authors_code() -> None:

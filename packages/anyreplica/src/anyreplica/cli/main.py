@@ -3,6 +3,7 @@
 import argparse
 import importlib
 import os
+import select
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -68,16 +69,26 @@ def main(arguments: Sequence[str] | None = None, *, app: str = APP) -> int:
             # Like `python -m`: the app's module may be in the working directory.
             sys.path[:0] = [] if os.getcwd() in sys.path else [os.getcwd()]  # noqa: PTH109
             code = int(module.main(given, default=_default(app)))
-        sys.stdout.flush()
+        if sys.stdout is not None:  # `>&-` closes it
+            sys.stdout.flush()
         return code
     except StartupError as error:
         print(error, file=sys.stderr)
         return EXIT_REFUSED
-    except BrokenPipeError:  # the reader of the output has ended, as in `anyreplica check | head -1`
+    except BrokenPipeError:
+        if not _has_no_reader():
+            raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python writes what is left when it ends
         return EXIT_NO_READER
     except KeyboardInterrupt:
         return 130
+
+
+def _has_no_reader() -> bool:
+    """Return whether the reader of the standard output has ended, as in `anyreplica check | head -1`."""
+    output = select.poll()
+    output.register(sys.stdout, 0)  # errors are reported in any case
+    return bool(output.poll(0))
 
 
 def _default(app: str) -> str:

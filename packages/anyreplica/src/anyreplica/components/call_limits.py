@@ -143,7 +143,7 @@ async def _contained(call: Awaitable[T], kind: str, name: str, seconds: float) -
         forget_frames(error)
         if isinstance(error, InvalidArguments):
             raise _writable(arguments_.shortened(error)) from None
-        raise _writable(_with_kind(error)) from error.__cause__
+        raise _writable(_with_kind(error, kind)) from error.__cause__
     except (Exception, asyncio.CancelledError):
         raise
     except BaseException as error:  # SystemExit and KeyboardInterrupt would end the process
@@ -167,12 +167,13 @@ def _failure(kind: str, name: str, why: str, error: BaseException | None = None)
     return ERRORS[kind](f"Error {_DOING[kind]} {kind} {name!r}", log_level=logging.DEBUG)
 
 
-def _with_kind(error: Exception) -> Exception:
-    """Return an error whose text also says `KeyError`, if that is its cause. The text of a KeyError is only the key."""
+def _with_kind(error: Exception, kind: str) -> Exception:
+    """Return FastMCP's error about a `KeyError` with this word. The text of a `KeyError` is only the missing key."""
     reason, text = error.__cause__, str(error)
-    if not isinstance(reason, KeyError) or not text.endswith(f": {reason}"):
+    ours = type(error) is ERRORS[kind] and text.startswith(f"Error {_DOING[kind]} {kind} ")
+    if not ours or not isinstance(reason, KeyError) or not text.endswith(f": {reason}"):
         return error
-    return type(error)(f"{text.removesuffix(str(reason))}KeyError: {reason}")
+    return ERRORS[kind](f"{text.removesuffix(str(reason))}KeyError: {reason}")
 
 
 def _writable(error: Exception) -> Exception:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from fastmcp.decorators import get_fastmcp_meta
@@ -132,8 +132,11 @@ def _name_forgotten(module: ModuleType, *, is_empty: bool) -> None:
     Args:
         is_empty: whether the module has no component of FastMCP.
     """
+    shown = {id(value) for _, value in _public(module)}
     for name, value in sorted(vars(module).items()):
-        if name.startswith("_") and not _imported(value, module) and _is_marked(value):
+        # Other private objects are not touched: a lazy one would load what it stands for.
+        is_private = name.startswith("_") and type(value) is FunctionType and id(value) not in shown
+        if is_private and not _imported(value, module) and _is_marked(value):
             text = "%s: %s has a decorator, but no client sees it, because its name begins with _"
             logger.warning(text, _where(module, value), name)
     public = [value for _, value in _public(module)]

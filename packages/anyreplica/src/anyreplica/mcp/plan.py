@@ -1,10 +1,11 @@
 """The call plan of a tool: prepared functions that validate a call, run the tool, and write the response."""
 
 import dataclasses
+import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, get_args, is_typeddict
 
 from fastmcp import FastMCP
 from fastmcp.server.middleware import Middleware
@@ -246,6 +247,7 @@ def _writer(tool: PlannedTool, output: OutputSchema | None) -> Callable[[Any], W
     usual = _PLAIN | ({annotation} if _is_record(annotation) else frozenset())
     to_plain = serializer_of(annotation)
     declared, wrapped = output is not None, output is not None and output.wraps
+    may_lose = _has_undeclared(annotation)
     if output is not None:
         _ = output.has_type  # made here, and not in the first call
 
@@ -267,12 +269,21 @@ def _writer(tool: PlannedTool, output: OutputSchema | None) -> Callable[[Any], W
             written = to_json(plain)
             if b"NaN" in written or b"Infinity" in written:
                 check_value(plain)  # a number, or part of a text
-            if b"null" in written:
-                check_tool_result(value)  # in values of no declared type, null may stand for NaN or an infinity
+            if may_lose and b"null" in written:
+                check_tool_result(value)  # pydantic writes null for NaN and infinities in values of no declared type
             text = encode(written.decode())
         return text, encode(plain) if wrapped or is_object else None
 
     return write
+
+
+def _has_undeclared(annotation: Any) -> bool:
+    """Return whether a result of a return type may have values of no declared type, outside of models."""
+    if annotation in (Any, object, inspect.Signature.empty, None, ..., dict, list, tuple, set) or is_typeddict(
+        annotation
+    ):
+        return True
+    return isinstance(annotation, str) or any(map(_has_undeclared, get_args(annotation)))
 
 
 def _is_record(annotation: Any) -> bool:

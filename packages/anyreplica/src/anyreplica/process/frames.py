@@ -8,23 +8,39 @@ from functools import cache
 from importlib.util import find_spec
 from types import FrameType
 
-_CALLERS = (
-    "anyio",
-    "anyreplica",
-    "fastmcp",
-    "mcp",
-    "opentelemetry",
-    "pydantic",
-    "starlette",
-    "uncalled_for",
-    "uvicorn",
+_CALLERS = ("anyreplica", "fastmcp", "mcp", "starlette", "uvicorn")
+"""Packages that call an author's code."""
+
+_LIBRARIES = tuple(
+    [
+        "anyio",
+        "cachetools",
+        "cryptography",
+        "docket",
+        "fakeredis",
+        "httptools",
+        "httpx2",
+        "httpcore2",
+        "jinja2",
+        "jsonschema",
+        "opentelemetry",
+        "orjson",
+        "prometheus_client",
+        "pydantic",
+        "pydantic_settings",
+        "redis",
+        "referencing",
+        "rich",
+        "uncalled_for",
+        "uvloop",
+    ]
 )
-"""Packages that call an author's code. Other packages are called by it."""
+"""Packages that anyreplica and its callers use. An author's code may use them, too."""
 
 
 @cache
-def _callers() -> tuple[str, ...]:
-    specs = filter(None, map(find_spec, _CALLERS))
+def _folders(names: tuple[str, ...]) -> tuple[str, ...]:
+    specs = filter(None, map(find_spec, names))
     return tuple(f"{folder}{os.sep}" for spec in specs for folder in spec.submodule_search_locations or ())
 
 
@@ -35,12 +51,13 @@ def _standard() -> str:
 
 def is_caller(file: str) -> bool:
     """Return whether a file belongs to anyreplica, or to a library through which it calls an author's code."""
-    return file.startswith(_callers())
+    return file.startswith(_folders(_CALLERS))
 
 
-def is_standard(file: str) -> bool:
-    """Return whether a file belongs to Python's standard library."""
-    return file.startswith("<frozen ") or (file.startswith(_standard()) and "-packages" not in file)
+def is_library(file: str) -> bool:
+    """Return whether a file belongs to Python's standard library, or to a library that anyreplica uses."""
+    standard = file.startswith("<frozen ") or (file.startswith(_standard()) and "-packages" not in file)
+    return standard or file.startswith(_folders(_LIBRARIES))
 
 
 def author_frame(innermost: FrameType | None) -> FrameType | None:
@@ -55,10 +72,10 @@ def author_frame(innermost: FrameType | None) -> FrameType | None:
     for frame, _ in traceback.walk_stack(innermost) if innermost is not None else ():
         file = frame.f_code.co_filename
         if is_caller(file):
-            break
-        if not is_standard(file):
+            return found
+        if not is_library(file):
             found = frame
-    return found
+    return None
 
 
 def shorten(error: traceback.TracebackException) -> int:
@@ -72,7 +89,7 @@ def shorten(error: traceback.TracebackException) -> int:
     removed = 0
     for each in _chain(error):
         files = [frame.filename for frame in each.stack]
-        first = next((at for at, file in enumerate(files) if not is_caller(file) and not is_standard(file)), 0)
+        first = next((at for at, file in enumerate(files) if not is_caller(file) and not is_library(file)), 0)
         removed += first
         del each.stack[:first]
     return removed

@@ -9,13 +9,15 @@ from pathlib import Path
 
 from jinja2 import Environment, StrictUndefined
 
-from anyreplica.cli.init.project import Project, find_project, name_of, python_image
+from anyreplica.cli.init.project import LONGEST_NAME, Project, find_project, name_of, python_image
 from anyreplica.cli.init.wheel import write_wheel
 from anyreplica.settings.errors import StartupError
 
-_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+_NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 
-_WHEELS = "wheels"
+_WHEEL = "anyreplica-wheel"
+"""The folder of the wheel. A folder whose name can be that of a module would look like a package to setuptools, and Git
+often ignores `wheels`."""
 
 _NEXT = """
 Next, in {where}:
@@ -44,7 +46,7 @@ def main(arguments: Sequence[str]) -> int:
             raise StartupError(f"{folder}: there is no such folder")
         project = find_project(folder, given.server)
         written = _write(folder, name, given.port, project, overwrites=given.force)
-    except (StartupError, OSError) as error:
+    except (StartupError, OSError, UnicodeDecodeError) as error:
         print(error, file=sys.stderr)
         return 1
     print("\n".join(written))
@@ -73,15 +75,16 @@ def _write(folder: Path, name: str, port: int, project: Project, *, overwrites: 
         else:
             path.write_text(text)
             lines.append(f"  written    {file}")
-    wheel = write_wheel(folder / _WHEELS)
-    lines.append(f"  written    {_WHEELS}/{wheel.name}")
+    wheel = write_wheel(folder / _WHEEL)
+    lines.append(f"  written    {_WHEEL}/{wheel.name}")
     return lines
 
 
 def _name(text: str) -> str:
-    if not _NAME.fullmatch(text):
+    if not _NAME.fullmatch(text) or len(text) > LONGEST_NAME:
         raise argparse.ArgumentTypeError(
-            f"{text!r}: write 1 to 63 lower-case letters, digits or hyphens, with a letter or a digit first"
+            f"{text!r}: write 1 to {LONGEST_NAME} lower-case letters, digits or hyphens, with a letter or a digit at "
+            "both ends"
         )
     return text
 

@@ -16,8 +16,11 @@ _SERVERS = ("fastmcp.json", "server.py", "main.py", "app.py")
 
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9-]+")
 
-_REFERS = re.compile(r"^\s*(-r|-c|-e|--requirement|--constraint|--editable|\.|file:)", re.MULTILINE)
+_REFERS = re.compile(r"^\s*(-r|-c|-e|--requirement|--constraint|--editable|\.|[\w.-]+/)|\bfile:|\.whl\b", re.MULTILINE)
 """A line of requirements.txt that refers to another file of the project."""
+
+LONGEST_NAME = 40
+"""Maximum length of a name. The Swarm appends the names of services and networks to it, and has a limit of 63."""
 
 _ONLY_LOCAL = ("local",)
 """Extras that an image does not need: replicas in a Swarm do not start a Redis themselves."""
@@ -34,6 +37,7 @@ class Project:
         needs_files: Whether the installation of the packages needs more files of the project.
         has_hashes: Whether `requirements.txt` has the hash of each package. pip then installs nothing without a hash.
         needs_git: Whether a package comes from a Git repository.
+        has_version_of_git: Whether the version of the server's package may come from Git, which an image does not have.
         extras: The extras of anyreplica that are installed here and that an image may need.
     """
 
@@ -43,12 +47,13 @@ class Project:
     needs_files: bool
     has_hashes: bool
     needs_git: bool
+    has_version_of_git: bool
     extras: tuple[str, ...]
 
 
 def name_of(folder: Path) -> str:
     """Return a name for the image and the stack of a server, from the name of its folder."""
-    return _NOT_IN_NAMES.sub("-", folder.resolve().name.lower()).strip("-")[:63].strip("-") or "mcp-server"
+    return _NOT_IN_NAMES.sub("-", folder.resolve().name.lower()).strip("-")[:LONGEST_NAME].strip("-") or "mcp-server"
 
 
 def find_project(folder: Path, server: str | None) -> Project:
@@ -65,29 +70,41 @@ def find_project(folder: Path, server: str | None) -> Project:
         raise StartupError(
             f"{folder}: no server found ({', '.join(_SERVERS)}); name it, for example: anyreplica init shop.py:mcp"
         )
-    place = chosen.partition(":")[0]
-    if place.endswith((".py", ".json")) and not (folder / place).is_file():
-        raise StartupError(f"{chosen}: {folder / place} does not exist; run the command in the folder of the server")
     requirements, table = _text(folder / "requirements.txt"), _pyproject(folder)
-    if requirements is None and table is None:
+    if requirements is None and not table:
         raise StartupError(
-            f"{folder}: there is no requirements.txt and no pyproject.toml; write the packages of your server into "
-            "requirements.txt, one in each line, for example fastmcp"
+            f"{folder}: no requirements.txt, and no pyproject.toml with packages; write the packages of your server "
+            "into requirements.txt, one in each line, for example fastmcp"
         )
     packages = "requirements.txt"
     if requirements is None:
         packages = "uv.lock" if (folder / "uv.lock").is_file() else "pyproject.toml"
-    is_package = requirements is None and table is not None and "build-system" in table
-    text = requirements if requirements is not None else str(table)
+    is_package = "build-system" in table
+    sources = table.get("tool", {}).get("uv", {}).get("sources", {})
+    text = f"{table.get('project', {})}" if requirements is None else requirements
     return Project(
-        server=chosen,
+        server=_within(folder, chosen),
         packages=packages,
         is_package=is_package,
-        needs_files=is_package or _REFERS.search(text) is not None,
+        needs_files=is_package or bool(sources) or _REFERS.search(text) is not None,
         has_hashes=requirements is not None and "--hash" in requirements,
-        needs_git="git+" in text or "'git':" in text,
+        needs_git="git+" in text or "'git':" in str(sources),
+        has_version_of_git="version" in table.get("project", {}).get("dynamic", ()),
         extras=_installed_extras(),
     )
+
+
+def _within(folder: Path, server: str) -> str:
+    """Return a server with the path of its file relative to the folder, as it is in the image."""
+    place, colon, name = server.partition(":")
+    if not place.endswith((".py", ".json")) or "://" in server:
+        return server
+    file = (folder / place).resolve()
+    if not file.is_file():
+        raise StartupError(f"{server}: {file} does not exist; run the command in the folder of the server")
+    if not file.is_relative_to(folder.resolve()):
+        raise StartupError(f"{server}: the file is outside of {folder}; run the command in its folder")
+    return f"{file.relative_to(folder.resolve()).as_posix()}{colon}{name}"
 
 
 def python_image() -> str:
@@ -108,20 +125,26 @@ def _is_installed(module: str) -> bool:
 
 
 def _text(file: Path) -> str | None:
-    return file.read_text() if file.is_file() else None
+    """Return the content of a file, or None if there is none.
+
+    Raises:
+        StartupError: The file is not UTF-8.
+    """
+    try:
+        return file.read_text() if file.is_file() else None
+    except UnicodeDecodeError:
+        raise StartupError(f"{file}: this file is not UTF-8; save it as UTF-8") from None
 
 
-def _pyproject(folder: Path) -> dict[str, Any] | None:
-    """Return the content of `pyproject.toml`, or None if there is none or if it names no packages.
+def _pyproject(folder: Path) -> dict[str, Any]:
+    """Return the content of `pyproject.toml`. It is empty if there is no such file, or if it names no packages.
 
     Raises:
         StartupError: The file is no TOML.
     """
     text = _text(folder / "pyproject.toml")
-    if text is None:
-        return None
     try:
-        table = tomllib.loads(text)
+        table = tomllib.loads(text or "")
     except tomllib.TOMLDecodeError as error:
         raise StartupError(f"{folder / 'pyproject.toml'}: {error}") from None
-    return table if "project" in table or "build-system" in table else None
+    return table if "project" in table or "build-system" in table else {}
