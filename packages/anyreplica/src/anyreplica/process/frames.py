@@ -11,30 +11,20 @@ from types import FrameType
 _CALLERS = ("anyreplica", "fastmcp", "mcp", "starlette", "uvicorn")
 """Packages that call an author's code."""
 
-_LIBRARIES = tuple(
-    [
-        "anyio",
-        "cachetools",
-        "cryptography",
-        "docket",
-        "fakeredis",
-        "httptools",
-        "httpx2",
-        "httpcore2",
-        "jinja2",
-        "jsonschema",
-        "opentelemetry",
-        "orjson",
-        "prometheus_client",
-        "pydantic",
-        "pydantic_settings",
-        "redis",
-        "referencing",
-        "rich",
-        "uncalled_for",
-        "uvloop",
-    ]
+_LIBRARIES: tuple[str, ...]
+_LIBRARIES = (
+    "anyio",
+    "cachetools",
+    "cryptography",
+    "docket",
+    "fakeredis",
+    "httptools",
+    "httpx2",
+    "httpcore2",
+    "jinja2",
 )
+_LIBRARIES += ("jsonschema", "opentelemetry", "orjson", "prometheus_client", "pydantic", "pydantic_settings", "redis")
+_LIBRARIES += ("referencing", "rich", "uncalled_for", "uvloop")
 """Packages that anyreplica and its callers use. An author's code may use them, too."""
 
 
