@@ -119,6 +119,7 @@ exit codes:
   2    wrong arguments
   {EXIT_REFUSED}    the server can't start; stderr names the reason
   130  Ctrl-C
+  {EXIT_NO_READER}  the reader of the output has ended
 """,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from jinja2 import Environment, StrictUndefined
 
-from anyreplica.cli.init.project import LONGEST_NAME, Project, find_project, name_of, python_image
+from anyreplica.cli.init.project import LONGEST_STACK_NAME, Project, find_project, name_of, python_image
 from anyreplica.cli.init.wheel import write_wheel
 from anyreplica.settings.errors import StartupError
 
@@ -81,10 +81,10 @@ def _write(folder: Path, name: str, port: int, project: Project, *, overwrites: 
 
 
 def _name(text: str) -> str:
-    if not _NAME.fullmatch(text) or len(text) > LONGEST_NAME:
+    if not _NAME.fullmatch(text) or len(text) > LONGEST_STACK_NAME:
         raise argparse.ArgumentTypeError(
-            f"{text!r}: write 1 to {LONGEST_NAME} lower-case letters, digits or hyphens, with a letter or a digit at "
-            "both ends"
+            f"{text!r}: write 1 to {LONGEST_STACK_NAME} lower-case letters, digits or hyphens, with a letter or a "
+            "digit at both ends"
         )
     return text
 

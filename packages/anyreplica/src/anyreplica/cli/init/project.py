@@ -19,7 +19,7 @@ _NOT_IN_NAMES = re.compile(r"[^a-z0-9-]+")
 _REFERS = re.compile(r"^\s*(-r|-c|-e|--requirement|--constraint|--editable|\.|[\w.-]+/)|\bfile:|\.whl\b", re.MULTILINE)
 """A line of requirements.txt that refers to another file of the project."""
 
-LONGEST_NAME = 40
+LONGEST_STACK_NAME = 40
 """Maximum length of a name. The Swarm appends the names of services and networks to it, and has a limit of 63."""
 
 _ONLY_LOCAL = ("local",)
@@ -53,7 +53,9 @@ class Project:
 
 def name_of(folder: Path) -> str:
     """Return a name for the image and the stack of a server, from the name of its folder."""
-    return _NOT_IN_NAMES.sub("-", folder.resolve().name.lower()).strip("-")[:LONGEST_NAME].strip("-") or "mcp-server"
+    return (
+        _NOT_IN_NAMES.sub("-", folder.resolve().name.lower()).strip("-")[:LONGEST_STACK_NAME].strip("-") or "mcp-server"
+    )
 
 
 def find_project(folder: Path, server: str | None) -> Project:
