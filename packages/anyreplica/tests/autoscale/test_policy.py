@@ -131,7 +131,7 @@ def test_a_lost_answer_does_not_begin_the_time_anew(lost: range, expected: int) 
 
 
 def test_the_time_is_a_setting() -> None:
-    """Without it, a pause removes replicas at once."""
+    """With 0 seconds, a pause removes replicas at once."""
     policy = policy_of({**OURS, "anyreplica.autoscale.down-seconds": "0"})
     assert policy is not None
     scaler = Scaler()

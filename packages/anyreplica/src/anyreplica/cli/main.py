@@ -85,7 +85,7 @@ def main(arguments: Sequence[str] | None = None, *, app: str = APP) -> int:
 
 
 def _has_no_reader() -> bool:
-    """Return whether the reader of the standard output has ended, as in `anyreplica check | head -1`."""
+    """Return whether the program that reads the standard output has ended, as in `anyreplica check | head -1`."""
     output = select.poll()
     output.register(sys.stdout, 0)  # errors are reported in any case
     return bool(output.poll(0))

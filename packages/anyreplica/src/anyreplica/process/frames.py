@@ -11,7 +11,6 @@ from types import FrameType
 _CALLERS = ("anyreplica", "fastmcp", "mcp", "starlette", "uvicorn")
 """Packages that call an author's code."""
 
-_LIBRARIES: tuple[str, ...]
 _LIBRARIES = (
     "anyio",
     "cachetools",
@@ -22,9 +21,18 @@ _LIBRARIES = (
     "httpx2",
     "httpcore2",
     "jinja2",
+    "jsonschema",
+    "opentelemetry",
+    "orjson",
+    "prometheus_client",
+    "pydantic",
+    "pydantic_settings",
+    "redis",
+    "referencing",
+    "rich",
+    "uncalled_for",
+    "uvloop",
 )
-_LIBRARIES += ("jsonschema", "opentelemetry", "orjson", "prometheus_client", "pydantic", "pydantic_settings", "redis")
-_LIBRARIES += ("referencing", "rich", "uncalled_for", "uvloop")
 """Packages that anyreplica and its callers use. An author's code may use them, too."""
 
 
@@ -40,7 +48,7 @@ def _standard() -> str:
 
 
 def is_caller(file: str) -> bool:
-    """Return whether a file belongs to anyreplica, or to a library through which it calls an author's code."""
+    """Return whether a file belongs to anyreplica, or to a library that calls an author's code for it."""
     return file.startswith(_folders(_CALLERS))
 
 

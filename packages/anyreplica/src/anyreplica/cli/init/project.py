@@ -33,8 +33,8 @@ class Project:
     Attributes:
         server: The server, in a form that `anyreplica run` takes.
         packages: The file that names the packages of the server: `requirements.txt`, `uv.lock` or `pyproject.toml`.
-        is_package: Whether the server is a package itself, which pip can install.
-        needs_files: Whether the installation of the packages needs more files of the project.
+        is_package: Whether pip can install the server itself as a package.
+        needs_files: Whether pip needs other files of the project to install the packages.
         has_hashes: Whether `requirements.txt` has the hash of each package. pip then installs nothing without a hash.
         needs_git: Whether a package comes from a Git repository.
         has_version_of_git: Whether the version of the server's package may come from Git, which an image does not have.

@@ -19,7 +19,7 @@ _TIME = (1980, 1, 1, 0, 0, 0)
 def write_wheel(folder: Path) -> Path:
     """Write the wheel of the installed package into a folder, and remove older wheels of it there.
 
-    pip cannot do this: it builds a wheel from a source, which an installation from a wheel or from a URL does not have.
+    pip builds a wheel from a source only. If anyreplica was installed from a wheel or a URL, its source is not here.
     The format is that of the Python Packaging User Guide, "Binary distribution format".
 
     Returns:
