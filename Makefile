@@ -18,23 +18,25 @@ PORT ?= 8150
 REPLICAS ?= 3
 IMAGE ?= $(NAME):latest
 STACK ?= $(NAME)
-DEPLOY_SECONDS ?= 600
 PYTHON_IMAGE ?= python:3.13-slim
 EXTRAS ?=
-MANIFESTS ?= build/k8s.yaml
 
 BIN := $(VENV)/bin
+# Two files in the environment: SERVES says that the server can run, READY that tests and linters can run, too.
+SERVES := $(VENV)/.serves
 READY := $(VENV)/.ready
-CHASSIS := packages/anyreplica
-# The locks of the environment. Each one has only what the locks before it lack.
-LOCKS := locks/server.lock locks/traces.lock locks/dev.lock
+SOURCE := packages/anyreplica
+# The locks of the environment. Each one has only what the locks before it lack. build.lock has what the source of
+# anyreplica needs to become a package.
+SERVER_LOCKS := locks/server.lock $(wildcard locks/build.lock)
+LOCKS := locks/traces.lock locks/dev.lock
 # Without this rule, make would keep a virtual environment after the removal of its Python interpreter.
 ifeq ($(wildcard $(BIN)/python),)
-.PHONY: $(READY)
+.PHONY: $(SERVES)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help up dev check test lint format image deploy undeploy k8s add lock locks
+.PHONY: help up dev check test lint format image add lock locks
 
 help: ## show this list
 	@echo "$(NAME): an MCP server that runs as identical replicas. Targets:"
@@ -51,17 +53,17 @@ help: ## show this list
 	@echo "  PYTHON=$(PYTHON)"
 	@echo "Example: make up PORT=9000 REPLICAS=5"
 
-up: $(READY) ## run the server as $(REPLICAS) replicas on http://localhost:$(PORT) until Ctrl-C
+up: $(SERVES) ## run the server as $(REPLICAS) replicas on http://localhost:$(PORT) until Ctrl-C
 	@MCP_PORT=$(PORT) DRAIN_SECONDS=$${DRAIN_SECONDS:-0} exec $(BIN)/python -m server --replicas $(REPLICAS)
 
 dev: $(READY) ## run one replica that restarts when a file changes
 	@MCP_PORT=$(PORT) DRAIN_SECONDS=0 DEBUG_ERRORS=true LOOP_STALL_SECONDS=0 exec $(BIN)/python -m server --reload
 
-check: $(READY) ## check settings and components without serving
+check: $(SERVES) ## check settings and components without serving
 	@MCP_PORT=$(PORT) $(BIN)/python -m server check
 
 test:: $(READY) ## run the tests of your server
-	@$(if $(filter $(CHASSIS)/%,$(ARGS)),,$(BIN)/python -m pytest $(ARGS))
+	@$(if $(filter $(SOURCE)/%,$(ARGS)),,$(BIN)/python -m pytest $(ARGS))
 
 lint:: $(READY) ## check style and types, and look for known vulnerabilities in dependencies
 	@$(BIN)/ruff check .
@@ -75,17 +77,7 @@ format: $(READY) ## format the code
 
 image: ## build the Docker image (EXTRAS="traces examples" adds their dependencies)
 	docker build --build-arg PYTHON_IMAGE=$(PYTHON_IMAGE) --build-arg EXTRAS="$(EXTRAS)" -f server/Dockerfile -t $(IMAGE) .
-	@echo "Built $(IMAGE), also tagged as $$($(PYTHON) -m deploy.image $(IMAGE))."
-
-deploy: $(READY) ## deploy to the current Docker Swarm and wait until the stack serves (OVERLAYS=deploy/edge.yml)
-	@IMAGE=$(IMAGE) STACK=$(STACK) DEPLOY_FLAGS="$(DEPLOY_FLAGS)" DEPLOY_SECONDS=$(DEPLOY_SECONDS) $(BIN)/python -m deploy
-
-undeploy: ## remove the stack
-	docker stack rm $(STACK)
-	@deploy/gone.sh $(STACK)
-
-k8s: ## write the Helm chart as plain manifests for Kubernetes (HELM_FLAGS="--values my.yaml" changes its values)
-	@NAME=$(NAME) IMAGE=$(IMAGE) deploy/manifests.sh $(MANIFESTS) $(HELM_FLAGS)
+	@$(if $(wildcard $(SERVES)),echo "Built $(IMAGE), also tagged as $$($(BIN)/python -m anyreplica.deploy.image $(IMAGE)).")
 
 add: $(READY) ## add a dependency and keep all other versions (PACKAGE=nltk)
 	@test -n "$(PACKAGE)" || { echo "PACKAGE is not set. Example: make add PACKAGE=nltk" >&2; exit 2; }
@@ -93,8 +85,8 @@ add: $(READY) ## add a dependency and keep all other versions (PACKAGE=nltk)
 	@cp pyproject.toml $(VENV)/pyproject.before
 	@{ $(BIN)/uv add --frozen --quiet "$(PACKAGE)" && $(MAKE) --no-print-directory locks; } || \
 	  { cp $(VENV)/pyproject.before pyproject.toml; echo "Could not add $(PACKAGE); pyproject.toml is unchanged." >&2; exit 1; }
-	@$(INSTALL) --require-hashes $(LOCKS:%=-r %)
-	@touch $(READY)
+	@$(INSTALL) --quiet --require-hashes $(SERVER_LOCKS:%=-r %) $(LOCKS:%=-r %)
+	@touch $(SERVES) $(READY)
 	@echo "Added $(PACKAGE). Commit pyproject.toml and locks/, and restart the replicas."
 
 lock: $(READY) ## update all locks to the newest versions that pyproject.toml allows
@@ -102,11 +94,11 @@ lock: $(READY) ## update all locks to the newest versions that pyproject.toml al
 
 locks:: $(READY) ## update the locks after an edit of pyproject.toml and keep all other versions
 	@$(COMPILE) pyproject.toml -o locks/server.lock
+	@$(if $(wildcard locks/build.lock),$(COMPILE) --group build -c locks/server.lock -o locks/build.lock)
 	@$(call compile_after,locks/server.lock,pyproject.toml --extra traces,locks/traces.lock)
-	@$(call compile_after,locks/server.lock locks/traces.lock,pyproject.toml --extra dev,locks/dev.lock)
-	@$(if $(wildcard locks/examples.lock),$(call compile_after,locks/server.lock,pyproject.toml --extra examples \
+	@$(call compile_after,locks/server.lock locks/traces.lock,pyproject.toml --extra dev$(patsubst %, -c %,$(wildcard locks/build.lock)),locks/dev.lock)
+	@$(if $(wildcard locks/examples.lock),$(call compile_after,$(SERVER_LOCKS),pyproject.toml --extra examples \
 	  -c locks/traces.lock -c locks/dev.lock,locks/examples.lock))
-	@$(COMPILE) --group build -c locks/server.lock -c locks/dev.lock -o locks/build.lock
 
 # One lock serves every Python version and platform of the project. It has versions and hashes, but no index URLs.
 LOCK_FLAGS := --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links --no-strip-extras --no-emit-package anyreplica --no-emit-package mcp-server --quiet
@@ -116,26 +108,42 @@ COMPILE = $(BIN)/uv pip compile $(LOCK_FLAGS)
 compile_after = $(COMPILE) $(2) $(1:%=-c %) -o $(3) && awk -v lock=$(3) '/^[^ ]/ { \
   package = $$0; sub(/\[.*\]/, "", package); new = FILENAME == lock && !(package in known); known[package] } new' \
   $(1) $(3) >$(VENV)/new.lock && mv $(VENV)/new.lock $(3)
-# anyreplica comes from its source in this folder, or from the requirement in locks/anyreplica.txt.
-ifneq ($(wildcard $(CHASSIS)/pyproject.toml),)
-ANYREPLICA := -e $(CHASSIS)
+# anyreplica comes from its source or from a wheel in packages/, or from the requirement in locks/anyreplica.txt.
+WHEEL := $(wildcard packages/anyreplica-*.whl)
+ifneq ($(wildcard $(SOURCE)/pyproject.toml),)
+ANYREPLICA := -e $(SOURCE)
+else ifneq ($(WHEEL),)
+ANYREPLICA := $(WHEEL)
+COMPILE += --no-sources -c $(VENV)/wheel.txt
+locks:: $(VENV)/wheel.txt
+$(VENV)/wheel.txt: $(WHEEL)
+	@echo "anyreplica @ file://$(CURDIR)/$<" >$@
 else
 ANYREPLICA := -r locks/anyreplica.txt
 COMPILE += --no-sources -c locks/anyreplica.txt
 endif
 # --no-deps, because the locks contain all dependencies. Without it, an install with the pip of Python 3.11 fails: for a
 # package that a lock pins with an extra, such as pyjwt[crypto]==…, pip also finds newer versions, and refuses them.
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps
+INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --no-deps
+# pip prints several lines for each package. On a terminal, this makes one line of them.
+PROGRESS = awk -v all=$$(cat $(1) | grep -c ==) -v tty=$$(test -t 2 && echo 1) 'tty && /^Collecting/ { \
+  printf "\r  package %d of %d", ++count, all >"/dev/stderr" } END { if (count) print "" >"/dev/stderr" }'
+SHELL := bash
 
-$(READY): $(LOCKS) $(wildcard $(CHASSIS)/pyproject.toml locks/anyreplica.txt)
+$(SERVES): $(SERVER_LOCKS) $(wildcard $(SOURCE)/pyproject.toml locks/anyreplica.txt) $(WHEEL)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
 	  { echo "This project needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>/dev/null || echo not installed). Try: make PYTHON=python3.13 $(MAKECMDGOALS)" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
 	  { echo "'$(PYTHON)' has no venv module; on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
-	@echo "Creating $(VENV) with $$($(PYTHON) --version) from the locks (only once, about 30 s) …" >&2
+	@echo "Creating $(VENV) with $$($(PYTHON) --version) for the server (only once, about 20 s) …" >&2
 	@$(PYTHON) -m venv --clear $(VENV)
-	@$(INSTALL) --require-hashes $(LOCKS:%=-r %)
-	@$(INSTALL) --no-build-isolation $(ANYREPLICA)
+	@set -o pipefail; $(INSTALL) --require-hashes $(SERVER_LOCKS:%=-r %) | $(call PROGRESS,$(SERVER_LOCKS))
+	@$(INSTALL) --quiet $(if $(WHEEL),,--no-build-isolation) $(ANYREPLICA)
 	@touch $@
 
--include $(CHASSIS)/maintain.mk
+$(READY): $(SERVES) $(LOCKS)
+	@echo "Installing what tests and linters need (only once, about 15 s) …" >&2
+	@set -o pipefail; $(INSTALL) --require-hashes $(LOCKS:%=-r %) | $(call PROGRESS,$(LOCKS))
+	@touch $@
+
+-include $(wildcard deploy/*.mk) $(SOURCE)/maintain.mk

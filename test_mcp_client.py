@@ -9,9 +9,11 @@ The tests of anyreplica run this script against three local replicas, with each 
 import argparse
 import asyncio
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import httpx2
 from mcp import Client, MCPError
@@ -28,6 +30,13 @@ HINTS = {
     405: "HTTP 405: {url} is not an MCP endpoint; the path is usually /mcp.",
 }
 """What to do after a failed connection, by the last HTTP status (0: no response)."""
+
+
+def project_port() -> str:
+    """Return the port that a project of the template has chosen; 8150 in the template itself."""
+    answers = Path(__file__).with_name(".copier-answers.yml")
+    chosen = re.search(r"^port: (\d+)$", answers.read_text(), re.MULTILINE) if answers.is_file() else None
+    return chosen[1] if chosen else "8150"
 
 
 class Failed(Exception):
@@ -224,9 +233,8 @@ exit codes:
 """,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "--url", default="http://localhost:8150/mcp", help="URL of the server's MCP endpoint (default: %(default)s)"
-    )
+    url = f"http://localhost:{os.environ.get('PORT') or project_port()}/mcp"
+    parser.add_argument("--url", default=url, help="URL of the server's MCP endpoint (default: %(default)s)")
     parser.add_argument(
         "--protocol",
         dest="family",

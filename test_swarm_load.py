@@ -4,9 +4,13 @@
 python test_swarm_load.py --requests 100 --concurrent 20 --expect-replicas 3
 """
 
+import os
 import sys
 
 from anyreplica.load.main import main
 
+from test_mcp_client import project_port
+
 if __name__ == "__main__":
+    os.environ.setdefault("PORT", project_port())
     sys.exit(main())

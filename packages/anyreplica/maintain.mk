@@ -2,9 +2,9 @@
 
 DIST ?= dist
 SBOM ?= build/sbom.cdx.json
-SUITE := $(CHASSIS)/tests/conformance/node_modules/.ready
+SUITE := $(SOURCE)/tests/conformance/node_modules/.ready
 # The tests need the packages of the examples, and more.
-LOCKS += locks/examples.lock $(CHASSIS)/dev.lock
+LOCKS += locks/examples.lock $(SOURCE)/dev.lock
 $(READY): $(LOCKS)
 
 .PHONY: docs docs-serve reference test-all test-system test-world test-busy test-swarm \
@@ -12,14 +12,14 @@ $(READY): $(LOCKS)
   bench-generators bench-jobs conformance wheel sbom
 
 # All tests of the package, unless ARGS selects some of them. packages/anyreplica/tests/tiers.py describes the tiers.
-WHERE := $(if $(filter $(CHASSIS)/%,$(ARGS)),,$(CHASSIS)/tests)
+WHERE := $(if $(filter $(SOURCE)/%,$(ARGS)),,$(SOURCE)/tests)
 SIDE_BY_SIDE = $(BIN)/python -m pytest $(WHERE) --dist loadfile
 # pytest's exit code 5 means that it found no tests; that is not a failure here.
 NONE = [ $$? = 5 ]
 # Processes of tests that run at the same time. Tests with servers mostly wait, so each core runs several of them.
 CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 # Folders of the tier *system* (tests/tiers.py). `make test` need not read them.
-SYSTEM := $(patsubst %,--ignore=$(CHASSIS)/tests/%,conformance helm swarm world)
+SYSTEM := $(patsubst %,--ignore=$(SOURCE)/tests/%,conformance helm swarm world)
 QUICK := (not servers and not system and not slow) or smoke
 BUSY_SHARE ?= 1
 BUSY_TESTS ?= not system
@@ -38,24 +38,24 @@ test-system: $(READY) ## run the other tests of anyreplica: builds, several mach
 	@$(BIN)/python -m pytest $(WHERE) -m alone $(ARGS) || $(NONE)
 
 test-world: $(READY) ## run public servers and agent frameworks that others wrote (6 minutes; the first time 12, for downloads)
-	@$(BIN)/python -m pytest $(if $(filter $(CHASSIS)/%,$(ARGS)),,$(CHASSIS)/tests/world) --dist load -n $(CORES) $(ARGS) || $(NONE)
+	@$(BIN)/python -m pytest $(if $(filter $(SOURCE)/%,$(ARGS)),,$(SOURCE)/tests/world) --dist load -n $(CORES) $(ARGS) || $(NONE)
 
 test-busy: $(READY) ## run the tests of test-all beside four busy loops (BUSY_SHARE=10: a tenth of them)
-	@PYTHONPATH=$(CHASSIS) $(BIN)/python -m tests.busy $(SIDE_BY_SIDE) -n $(CORES) -m "$(BUSY_TESTS)" --share $(BUSY_SHARE) $(ARGS) || $(NONE)
+	@PYTHONPATH=$(SOURCE) $(BIN)/python -m tests.busy $(SIDE_BY_SIDE) -n $(CORES) -m "$(BUSY_TESTS)" --share $(BUSY_SHARE) $(ARGS) || $(NONE)
 
 test-swarm: $(READY) ## run the tests of the stack in the current Docker Swarm (skipped without a Swarm)
-	@$(BIN)/python -m pytest $(CHASSIS)/tests/swarm $(ARGS)
+	@$(BIN)/python -m pytest $(SOURCE)/tests/swarm $(ARGS)
 
 test-fastmcp: $(READY) ## run the tests of FastMCP and of the MCP SDK against anyreplica (15 minutes; fails if a test differs that differences.toml does not have; ARGS: FastMCP's tests only)
-	@PYTHONPATH=$(CHASSIS) $(BIN)/python -m upstream fastmcp $(ARGS)
-	@PYTHONPATH=$(CHASSIS) $(BIN)/python -m upstream fastmcp --sessions full --share 4 $(ARGS)
-	@$(if $(ARGS),,PYTHONPATH=$(CHASSIS) $(BIN)/python -m upstream sdk)
+	@PYTHONPATH=$(SOURCE) $(BIN)/python -m upstream fastmcp $(ARGS)
+	@PYTHONPATH=$(SOURCE) $(BIN)/python -m upstream fastmcp --sessions full --share 4 $(ARGS)
+	@$(if $(ARGS),,PYTHONPATH=$(SOURCE) $(BIN)/python -m upstream sdk)
 
 test-versions: $(READY) ## run a part of the tests with the oldest and the newest versions of all dependencies (3 minutes)
-	@UV=$(CURDIR)/$(BIN)/uv PYTHON=$(CURDIR)/$(BIN)/python PROCESSES=$(CORES) ARGS="$(ARGS)" $(CHASSIS)/tests/versions.sh
+	@UV=$(CURDIR)/$(BIN)/uv PYTHON=$(CURDIR)/$(BIN)/python PROCESSES=$(CORES) ARGS="$(ARGS)" $(SOURCE)/tests/versions.sh
 
 test-attacks: $(READY) ## run the long attack tests: 5 minutes of random input, 200,000 failing calls (15 minutes)
-	@ATTACK_SECONDS=300 ENDURANCE_CALLS=200000 $(BIN)/python -m pytest $(CHASSIS)/tests/attacks -rP $(ARGS)
+	@ATTACK_SECONDS=300 ENDURANCE_CALLS=200000 $(BIN)/python -m pytest $(SOURCE)/tests/attacks -rP $(ARGS)
 
 docs: reference ## build the documentation site in docs/build/site (fails on a broken link)
 	@$(BIN)/zensical build --strict --config-file docs/zensical.toml
@@ -66,45 +66,45 @@ docs-serve: reference ## show the documentation site on http://localhost:8001, a
 	@$(BIN)/zensical serve --config-file docs/zensical.toml --dev-addr localhost:8001
 
 reference: $(READY) ## write the pages of docs/reference that come from the code
-	@PYTHONPATH=$(CHASSIS) $(BIN)/python -m reference
+	@PYTHONPATH=$(SOURCE) $(BIN)/python -m reference
 
 lint::
-	@cd $(CHASSIS) && $(CURDIR)/$(BIN)/mypy
-	@PYTHONPATH=. $(BIN)/lint-imports --config $(CHASSIS)/pyproject.toml
+	@cd $(SOURCE) && $(CURDIR)/$(BIN)/mypy
+	@PYTHONPATH=. $(BIN)/lint-imports --config $(SOURCE)/pyproject.toml
 
 locks::
-	@$(call compile_after,$(filter locks/%,$(LOCKS)),$(CHASSIS)/pyproject.toml --all-extras \
-	  --group $(CHASSIS)/pyproject.toml:dev --overrides $(CHASSIS)/overrides.txt,$(CHASSIS)/dev.lock)
-	@$(COMPILE) --no-deps $(CHASSIS)/upstream/requirements.in $(LOCKS:%=-c %) -o $(CHASSIS)/upstream/requirements.lock
+	@$(call compile_after,$(filter locks/%,$(SERVER_LOCKS) $(LOCKS)),$(SOURCE)/pyproject.toml --all-extras \
+	  --group $(SOURCE)/pyproject.toml:dev --overrides $(SOURCE)/overrides.txt,$(SOURCE)/dev.lock)
+	@$(COMPILE) --no-deps $(SOURCE)/upstream/requirements.in $(SERVER_LOCKS:%=-c %) $(LOCKS:%=-c %) -o $(SOURCE)/upstream/requirements.lock
 
 bench: $(READY) ## run the studies of docs/explanation/benchmarks.md (30 minutes; --quick: 3 minutes; --all: all studies)
-	@PYTHONPATH=$(CHASSIS) $(BIN)/python -m benchmarks.suite $(ARGS)
+	@PYTHONPATH=$(SOURCE) $(BIN)/python -m benchmarks.suite $(ARGS)
 
 bench-exchange: $(READY) ## measure the cost of a call, compared with a bare ASGI app (10 minutes)
-	@PYTHONPATH=$(CHASSIS) $(BIN)/python -m benchmarks.exchange $(ARGS)
+	@PYTHONPATH=$(SOURCE) $(BIN)/python -m benchmarks.exchange $(ARGS)
 
 bench-instructions: $(READY) ## count the instructions of a call, and compare them with the recorded ones (2 minutes; needs valgrind and gcc)
-	@PYTHONPATH=$(CHASSIS) $(BIN)/python -m benchmarks.instructions --check $(ARGS)
+	@PYTHONPATH=$(SOURCE) $(BIN)/python -m benchmarks.instructions --check $(ARGS)
 
 bench-generators: $(READY) ## compare the load test with wrk (4 minutes)
-	@PYTHONPATH=$(CHASSIS) $(BIN)/python -m benchmarks.generators $(ARGS)
+	@PYTHONPATH=$(SOURCE) $(BIN)/python -m benchmarks.generators $(ARGS)
 
 bench-jobs: $(READY) ## measure jobs with Redis, two replicas and two workers (2 minutes; needs redis-server)
-	@PYTHONPATH=$(CHASSIS) $(BIN)/python -m benchmarks.jobs $(ARGS)
+	@PYTHONPATH=$(SOURCE) $(BIN)/python -m benchmarks.jobs $(ARGS)
 
 wheel: $(READY) ## build the wheel and the source distribution of anyreplica into dist/
-	@$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir $(DIST) $(CHASSIS)
+	@$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir $(DIST) $(SOURCE)
 	@ls $(DIST)
 
 sbom: $(READY) ## write the bill of materials of a server (CycloneDX) to build/
 	@mkdir -p $(dir $(SBOM))
-	@$(BIN)/python $(CHASSIS)/sbom.py $(BIN)/uv $(SBOM)
+	@$(BIN)/python $(SOURCE)/sbom.py $(BIN)/uv $(SBOM)
 	@echo "Wrote $(SBOM)."
 
 conformance: $(READY) $(SUITE) ## run the official MCP conformance suite against three replicas
-	@REQUIRE=node $(BIN)/python -m pytest $(CHASSIS)/tests/conformance $(ARGS)
+	@REQUIRE=node $(BIN)/python -m pytest $(SOURCE)/tests/conformance $(ARGS)
 
-$(SUITE): $(CHASSIS)/tests/conformance/package-lock.json
+$(SUITE): $(SOURCE)/tests/conformance/package-lock.json
 	@echo "Installing the conformance suite and its Node.js …" >&2
-	@npm ci --prefix $(CHASSIS)/tests/conformance --silent --no-audit --no-fund
+	@npm ci --prefix $(SOURCE)/tests/conformance --silent --no-audit --no-fund
 	@touch $@

@@ -21,7 +21,7 @@ _INTRODUCTION = """\
 # The Helm chart anyreplica
 
 The chart runs an MCP server as identical replicas in Kubernetes 1.31 or newer. It is part of the project's source, so
-`helm` reads it from this folder. The guide `docs/guides/deploy-to-kubernetes.md` describes the steps.
+`helm` reads it from this folder. The guide "Deploy to Kubernetes" of anyreplica's documentation describes the steps.
 
 ```bash
 helm upgrade --install my-server deploy/helm/anyreplica --set image.repository=… --set image.tag=…

@@ -4,8 +4,11 @@ import ast
 import inspect
 import logging
 import re
+import subprocess
+import sys
 import textwrap
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -41,7 +44,10 @@ def page() -> str:
     """Return the page as Markdown."""
     logging.getLogger("griffe").setLevel(logging.ERROR)  # griffe warns of arguments that have no type in the docstring
     text = "\n".join([_INTRODUCTION, *_module(anyreplica), *_module(anyreplica.testing)])
-    return re.sub(r"\n{3,}", "\n\n", text)
+    ruff = [str(Path(sys.executable).with_name("ruff")), "format", "--quiet", "--stdin-filename", "python-api.md", "-"]
+    text = re.sub(r"\n{3,}", "\n\n", text)
+    done = subprocess.run(ruff, input=text, capture_output=True, text=True, check=True)
+    return done.stdout
 
 
 def _module(module: ModuleType) -> Iterator[str]:

@@ -15,6 +15,7 @@ from anyreplica.features.keys.settings import KeySettings
 from anyreplica.features.login.settings import LoginSettings
 from anyreplica.features.metrics.settings import MetricsSettings
 from anyreplica.features.ratelimit.settings import RateLimitSettings
+from anyreplica.features.server_card.settings import ServerCardSettings
 from anyreplica.features.sessions.settings import SessionSettings
 from anyreplica.features.signatures.settings import SignatureSettings
 from anyreplica.features.tracing.settings import TracingSettings
@@ -51,6 +52,7 @@ GROUPS: dict[str, Sequence[type[SettingsGroup]]] = {
     "Replica": (ReplicaSettings,),
     "Paths": (PathSettings,),
     "Requests to clients": (SessionSettings,),
+    "Discovery": (ServerCardSettings,),
     "Authentication": (AccessSettings, KeySettings, SignatureSettings),
     "Login of users": (LoginSettings,),
     "Rate limits": (RateSettings, RateLimitSettings),

@@ -8,6 +8,7 @@ from anyreplica.features.keys.settings import KeySettings
 from anyreplica.features.login.settings import LoginSettings
 from anyreplica.features.metrics.settings import MetricsSettings
 from anyreplica.features.ratelimit.settings import RateLimitSettings
+from anyreplica.features.server_card.settings import ServerCardSettings
 from anyreplica.features.sessions.settings import SessionSettings
 from anyreplica.features.signatures.settings import SignatureSettings
 from anyreplica.features.tracing.settings import TracingSettings
@@ -24,6 +25,7 @@ class Settings(
     CacheSettings,
     JobSettings,
     SessionSettings,
+    ServerCardSettings,
     MetricsSettings,
 ):
     """The settings of the server. The name of a variable or secret file is the name of the field in capitals.

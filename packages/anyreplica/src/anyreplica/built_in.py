@@ -9,6 +9,7 @@ from anyreplica.features.keys.feature import Keys
 from anyreplica.features.login.feature import UserLogin
 from anyreplica.features.metrics.feature import Metrics
 from anyreplica.features.ratelimit.feature import RateLimits
+from anyreplica.features.server_card.feature import ServerCard
 from anyreplica.features.sessions.feature import ClientSessions
 from anyreplica.features.signatures.feature import SignatureCheck
 from anyreplica.features.tracing.feature import Tracing
@@ -23,6 +24,7 @@ FIRST: tuple[type[Feature], ...] = (
     AuditTrail,
     ResultCache,
     Jobs,
+    ServerCard,
 )
 """The features before those of the server's author, in the order in which a replica gets them."""
 LAST: tuple[type[Feature], ...] = (ClientSessions, Metrics)

@@ -40,10 +40,10 @@ class Swarm:
         state["services"][service]["Spec"]["Mode"]["Replicated"]["Replicas"] = replicas
         self._file.write_text(json.dumps(state))
 
-    def deploy(self, *, ok: bool = True, **settings: str) -> str:
+    def deploy(self, *arguments: str, ok: bool = True, **settings: str) -> str:
         """Run `make deploy` with variables and return its output; `ok` says whether it must succeed."""
         done = subprocess.run(
-            [sys.executable, "-m", "deploy"],
+            [sys.executable, "-m", "server", "deploy", *arguments],
             cwd=ROOT,
             env=environment(**self._settings, **settings),
             capture_output=True,

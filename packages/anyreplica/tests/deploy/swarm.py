@@ -31,13 +31,13 @@ def config(arguments: list[str]) -> str:
     return done.stdout
 
 
-def service(name: str, wanted: dict[str, Any], failing: bool) -> dict[str, Any]:
-    """Return a service as `docker service inspect` shows it."""
+def service(name: str, wanted: dict[str, Any], names: dict[str, str], failing: bool) -> dict[str, Any]:
+    """Return a service as `docker service inspect` shows it; `names` has the secrets of the stack and their names."""
     deploy = wanted.get("deploy", {})
     replicated = {} if deploy.get("mode") == "global" else {"Replicated": {"Replicas": deploy.get("replicas", 1)}}
-    secrets = [each.get("target") or each["source"] for each in wanted.get("secrets", ())]
+    secrets = {each.get("target") or each["source"]: names[each["source"]] for each in wanted.get("secrets", ())}
     environment = [f"{key}={each}" for key, each in wanted.get("environment", {}).items()]
-    files = [{"File": {"Name": secret}} for secret in secrets]
+    files = [{"File": {"Name": file}, "SecretName": secret} for file, secret in secrets.items()]
     container = {"Image": wanted["image"], "Env": environment, "Secrets": files}
     spec = {"Name": name, "Labels": deploy.get("labels", {}), "Mode": replicated}
     return {
@@ -81,8 +81,10 @@ def of_stack(arguments: list[str], state: dict[str, Any]) -> str:
             return config(files)
         case ["deploy", *options, stack]:
             found = yaml.safe_load(config(options[options.index("--compose-file") :]))
+            names = {key: each.get("name", key) for key, each in found.get("secrets", {}).items()}
+            failing = os.environ.get("FAILING")
             state["services"] |= {
-                f"{stack}_{name}": service(f"{stack}_{name}", wanted, f"{stack}_{name}" == os.environ.get("FAILING"))
+                f"{stack}_{name}": service(f"{stack}_{name}", wanted, names, failing == f"{stack}_{name}")
                 for name, wanted in found["services"].items()
             }
             state["deployed"] = {"OBSERVABILITY_CFG": os.environ["OBSERVABILITY_CFG"], "IMAGE": os.environ["IMAGE"]}
@@ -99,9 +101,10 @@ def of_configs(arguments: list[str], configs: dict[str, Any]) -> str:
         case ["rm", *names]:
             for name in names:
                 del configs[name]
-        case ["create", *_, name, "-"]:
+        case ["create", *options, name, "-"]:
             data = base64.b64encode(sys.stdin.read().encode()).decode()
-            configs[name] = {"UpdatedAt": "", "Spec": {"Data": data}}
+            labels = dict(option.removeprefix("--label=").split("=", 1) for option in options)
+            configs[name] = {"UpdatedAt": "", "Spec": {"Data": data, "Labels": labels}}
     return ""
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from deploy import difference
-from deploy.running import Service
+from anyreplica.deploy import difference
+from anyreplica.deploy.running import Service
 from tests.deploy.conftest import Swarm
 
 pytestmark = [pytest.mark.servers, pytest.mark.needs("docker")]
@@ -27,6 +27,28 @@ def test_a_deployment_says_where_it_serves_and_what_changes(swarm: Swarm) -> Non
 
 
 @pytest.mark.slow
+def test_a_rollback_deploys_the_earlier_image(swarm: Swarm) -> None:
+    """`make rollback` deploys the image before the present one, also after deployments of the same image."""
+    assert "The stack 'mcp-swarm' does not run." in swarm.deploy("--rollback", ok=False)
+    swarm.deploy(IMAGE="registry.example.com:5000/server:1")
+    told = swarm.deploy("--rollback", ok=False)
+    assert "no image other than registry.example.com:5000/server:1" in told
+    assert "IMAGE=registry.example.com:5000/server:TAG make deploy" in told
+    swarm.deploy(IMAGE="registry.example.com:5000/server:2", OVERLAYS=JOBS)
+    swarm.deploy(IMAGE="registry.example.com:5000/server:2", LOG_LEVEL="DEBUG", REPLICAS="4")
+    told = swarm.deploy("--rollback", LOG_LEVEL="DEBUG")
+    assert "from registry.example.com:5000/server:2 to registry.example.com:5000/server:1." in told
+    assert "mcp.image: registry.example.com:5000/server:2 → registry.example.com:5000/server:1\n" in told
+    assert "Keeping REPLICAS=4" in told
+    images = {
+        name: each["Spec"]["TaskTemplate"]["ContainerSpec"]["Image"] for name, each in swarm.state["services"].items()
+    }
+    assert images["mcp-swarm_mcp"] == images["mcp-swarm_worker"] == "registry.example.com:5000/server:1"
+    told = swarm.deploy("--rollback", LOG_LEVEL="DEBUG")
+    assert "from registry.example.com:5000/server:1 to registry.example.com:5000/server:2." in told
+
+
+@pytest.mark.slow
 def test_the_number_of_replicas_is_kept(swarm: Swarm) -> None:
     """Numbers of replicas and workers, also from `docker service scale`, are kept unless a variable sets others."""
     swarm.deploy(OVERLAYS=JOBS, REPLICAS="2", WORKERS="3")
@@ -34,9 +56,24 @@ def test_the_number_of_replicas_is_kept(swarm: Swarm) -> None:
     told = swarm.deploy()
     assert "Keeping REPLICAS=5" in told
     assert "Keeping WORKERS=3" in told
+    assert "deploy.replicas" not in told, "the number of replicas that run does not change"
     told = swarm.deploy(REPLICAS="4")
     assert "Keeping REPLICAS" not in told
     assert swarm.state["services"]["mcp-swarm_mcp"]["Spec"]["Mode"]["Replicated"]["Replicas"] == 4
+
+
+@pytest.mark.slow
+def test_the_names_of_replaced_secrets_are_kept(swarm: Swarm) -> None:
+    """A secret with another name stays until a variable names the next one."""
+    swarm.deploy(OVERLAYS=KEYS)
+    told = swarm.deploy(API_KEYS_SECRET="api_keys_2", REQUEST_STATE_KEYS_SECRET="request_state_keys_2")
+    assert "Keeping API_KEYS_SECRET" not in told
+    assert "Keeping API_KEYS_SECRET=api_keys_2 of the running stack." in swarm.deploy()
+    told = swarm.deploy(API_KEYS_SECRET="api_keys")
+    assert "API_KEYS_SECRET" not in told
+    assert "Keeping REQUEST_STATE_KEYS_SECRET=request_state_keys_2 of the running stack." in told
+    secrets = swarm.state["services"]["mcp-swarm_mcp"]["Spec"]["TaskTemplate"]["ContainerSpec"]["Secrets"]
+    assert {each["SecretName"] for each in secrets} == {"api_keys", "request_state_keys_2"}
 
 
 @pytest.mark.slow
@@ -87,7 +124,8 @@ def test_a_protecting_setting_may_be_a_secret(name: str) -> None:
     """A secret with the name of a protecting setting protects, too; a setting that is off does not protect."""
 
     def running(environment: list[str], secrets: list[str]) -> Service:
-        container = {"Env": environment, "Secrets": [{"File": {"Name": secret}} for secret in secrets]}
+        files = [{"File": {"Name": secret}, "SecretName": secret} for secret in secrets]
+        container = {"Env": environment, "Secrets": files}
         return Service("mcp", {"Spec": {"TaskTemplate": {"ContainerSpec": container}}})
 
     secret = name.lower()

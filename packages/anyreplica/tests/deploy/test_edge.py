@@ -228,6 +228,10 @@ def test_tls_ends_at_the_edge(start_server: StartServer, tmp_path: Path) -> None
             return False
 
         until(served, "the proxy serves the replica over HTTPS")
+        show = "openssl s_client -connect localhost:443 </dev/null 2>/dev/null | openssl x509 -noout -enddate"
+        assert show in (ROOT / "docs" / "guides" / "operate.md").read_text()
+        told = run("bash", "-o", "pipefail", "-c", show.replace("443", f"{edge.secure_port}"))
+        assert re.fullmatch(r"notAfter=\w+ +\d+ [\d:]+ \d+ GMT\n", told.stdout), told.stderr
         with httpx.Client(verify=trusting) as client:
             reply = client.post(f"{secure}/mcp", json=request("tools/list"), headers=HEADERS)
             assert reply.status_code == 200

@@ -21,6 +21,7 @@ from tests.docs.installations import installed
 
 TOOLS = {
     "nltk": "the example of a dependency of the reader's own tools",
+    "@modelcontextprotocol/inspector": "the page of the MCP project in which people try a server",
 }
 """Names of the index that are no dependency of the repository, and why a text may install them."""
 _SKIPPED = (".lock", "package-lock.json", ".svg", ".png", ".ico", "tests/docs/test_installations.py")
@@ -66,7 +67,7 @@ def unknown(text: str) -> list[tuple[str, int]]:
     return [
         (name, line)
         for registry, name, line in installed(text)
-        if (normal(name) if registry == "pypi" else name) not in names[registry]
+        if (normal(name) if registry == "pypi" else name) not in names[registry] | TOOLS.keys()
     ]
 
 

@@ -16,7 +16,8 @@ from tests.calls import legacy, modern
 from tests.damage.wire import declared
 
 LINE = re.compile(
-    r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} - anyreplica\.access - INFO - \[(?P<id>[^\]]+)\] (?P<rest>.+) \(\d+\.\dms\)"
+    r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} - [\w.-]+ - anyreplica\.access - INFO - "
+    r"\[(?P<id>[^\]]+)\] (?P<rest>.+) \(\d+\.\dms\)"
 )
 
 

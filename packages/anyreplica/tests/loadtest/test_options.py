@@ -13,7 +13,9 @@ from conftest import SOURCE
 @pytest.mark.parametrize(
     ("line", "found"),
     [
-        ("", {"requests": 100, "seconds": None, "concurrent": 20, "ramp": None, "policy": "keepalive"}),
+        ("", {"requests": None, "seconds": 10, "concurrent": 100, "ramp": Ramp(100, 100, 0), "policy": "keepalive"}),
+        ("--concurrent 20", {"requests": 100, "seconds": None, "concurrent": 20, "ramp": None}),
+        ("--session", {"requests": 100, "seconds": None, "concurrent": 20, "ramp": None}),
         ("", {"families": (Family.LEGACY,), "what": {}, "headers": {}}),
         ("--duration 1.5m --timeout 500ms", {"seconds": 90, "patience": 0.5, "requests": None}),
         ("--duration 9 --rate 20/s --warm-up 2", {"seconds": 9, "ramp": Ramp(20, 20, 0), "warm_up": 2}),

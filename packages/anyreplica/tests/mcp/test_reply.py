@@ -4,10 +4,13 @@ import asyncio
 from contextlib import suppress
 
 import pytest
+from fastmcp import FastMCP
+from fastmcp.server.middleware import Middleware
 from starlette.types import Message
 
 from anyreplica.http.refusal import ClientGone
-from anyreplica.mcp.reply import Reply
+from anyreplica.mcp.reply import LARGE, Reply
+from tests.auth.test_crossing import served
 
 
 async def silent() -> Message:
@@ -65,3 +68,21 @@ async def test_a_closed_connection_ends_the_wait() -> None:
         await reply.wait_for(task)
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+@pytest.mark.parametrize("middleware", [[], [Middleware()]], ids=["fast path", "FastMCP path"])
+def test_the_log_names_a_tool_with_a_large_reply(
+    middleware: list[Middleware], caplog: pytest.LogCaptureFixture
+) -> None:
+    """A reply that many clients refuse causes a warning that names the tool. A smaller one causes none."""
+    mcp = FastMCP("server", middleware=middleware)
+
+    @mcp.tool
+    def rows(count: int) -> str:
+        return "x" * count
+
+    with served(mcp) as client:
+        assert len(client.call("rows", count=LARGE // 3)) == LARGE // 3
+        assert "MB" not in caplog.text
+        assert len(client.call("rows", count=LARGE)) == LARGE
+    assert "The reply to tools/call rows has " in caplog.text

@@ -123,7 +123,7 @@ def record() -> logging.LogRecord:
     return logging.LogRecord("x", logging.ERROR, "", 0, "failed", (), (type(found), found, found.__traceback__))
 
 
-@pytest.mark.parametrize("formatter", [TextFormatter(), JsonFormatter("one")])
+@pytest.mark.parametrize("formatter", [TextFormatter("r"), JsonFormatter("one")])
 def test_the_log_says_how_many_frames_are_left_out(formatter: logging.Formatter) -> None:
     """The rest of the traceback is as Python writes it."""
     text = formatter.format(record())
@@ -136,4 +136,4 @@ def test_the_log_says_how_many_frames_are_left_out(formatter: logging.Formatter)
 def test_at_debug_the_log_has_all_frames(caplog: pytest.LogCaptureFixture) -> None:
     """A maintainer of the package needs them."""
     with caplog.at_level(logging.DEBUG):
-        assert "routing.py" in TextFormatter().format(record())
+        assert "routing.py" in TextFormatter("r").format(record())

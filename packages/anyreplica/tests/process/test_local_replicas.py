@@ -128,7 +128,7 @@ def test_a_restart_does_not_wait_for_old_connections(start_server: StartServer) 
 def test_a_taken_port_is_one_clear_line(local_replicas: Server, arguments: tuple[str, ...]) -> None:
     """A port in use stops the start with one line. Otherwise two servers would share its connections."""
     done = start(*arguments, MCP_PORT=str(local_replicas.port))
-    told = "Address already in use; set MCP_PORT to another port (with make: PORT=8151 make up).\n"
+    told = "Address already in use; choose another port: --port 8151, or with make: PORT=8151 make up.\n"
     assert (done.returncode, done.stderr) == (3, f"Cannot listen on 127.0.0.1:{local_replicas.port}: {told}")
 
 
@@ -168,3 +168,29 @@ def test_a_fault_of_all_replicas_is_one_line(start_server: StartServer, tmp_path
     assert server.process.wait(60) == 3
     failed = f"Start failed: OSError: closed ({pack}:5; LOG_LEVEL=DEBUG shows the traceback)"
     assert server.output == f"Starting 3 replicas …\n{failed}\n"
+
+
+def test_the_address_is_printed_also_after_a_failed_start(start_server: StartServer, tmp_path: Path) -> None:
+    """If a process ends at its start, another one replaces it. When all replicas are ready, the address is printed."""
+    pack, once = tmp_path / "once_failing_pack.py", tmp_path / "once"
+    pack.write_text(
+        f"""
+import os
+from anyreplica import lifespan
+
+@lifespan
+async def opened():
+    try:
+        open({str(once)!r}, "x")
+    except FileExistsError:
+        yield
+    else:
+        os._exit(1)
+"""
+    )
+    settings = {"MCP_COMPONENTS": "once_failing_pack", "PYTHONPATH": str(tmp_path)}
+    server = start_server("--replicas", "2", "--no-redis", ready=False, **settings)
+    until(lambda: "Ctrl-C stops the replicas" in server.output, "the address is printed", 120)
+    assert "Not every replica is ready yet: one has ended" in server.output
+    assert "ended with exit code 1; started a new one" in server.output
+    assert get(f"{server.url}/readyz").status_code == 200

@@ -1,10 +1,12 @@
 """Tests of the home page."""
 
+import base64
 import html
 import json
 import re
 import subprocess
 from pathlib import Path
+from urllib.parse import parse_qs, unquote
 
 import httpx
 import pytest
@@ -13,9 +15,8 @@ import pytest
 def _files(url: str) -> list[tuple[str, str, str, dict[str, str]]]:
     """Return each client that reads a file: its name, the file, the key of all servers, and the entry of a server."""
     return [
-        ("Cursor and others", "mcp.json", "mcpServers", {"type": "http", "url": url}),
+        ("Cursor", "~/.cursor/mcp.json", "mcpServers", {"type": "http", "url": url}),
         ("Windsurf", "~/.codeium/windsurf/mcp_config.json", "mcpServers", {"serverUrl": url}),
-        ("VS Code", ".vscode/mcp.json", "servers", {"type": "http", "url": url}),
     ]
 
 
@@ -26,13 +27,19 @@ def test_the_page_shows_clients_and_components(local_url: str) -> None:
     assert reply.headers["content-type"] == "text/html; charset=utf-8"
     page = reply.text
     assert f"claude mcp add --transport http template-mcp {local_url}/mcp" in page
-    for client in ("Claude Code", "Codex", "curl"):
+    for client in ("Claude Code", "VS Code", "Codex", "Gemini CLI", "curl"):
         assert client in page
     for client, file, key, server in _files(f"{local_url}/mcp"):
         (text,) = re.findall(
-            rf"<h3>{client} <small>{file}</small></h3>\s*<pre tabindex=\"0\"><code>(.+?)</code>", page, re.DOTALL
+            rf"<h3>{client} <small>{file}</small></h3>.*?<pre tabindex=\"0\"><code>(.+?)</code>", page, re.DOTALL
         )
         assert json.loads(html.unescape(text)) == {key: {"template-mcp": server}}
+    (cursor,) = re.findall(r'href="cursor://anysphere.cursor-deeplink/mcp/install\?(.+?)"', page)
+    query = parse_qs(html.unescape(cursor))
+    assert query["name"] == ["template-mcp"]
+    assert json.loads(base64.b64decode(query["config"][0])) == {"url": f"{local_url}/mcp"}
+    (vscode,) = re.findall(r'href="vscode:mcp/install\?(.+?)"', page)
+    assert json.loads(unquote(vscode)) == {"name": "template-mcp", "type": "http", "url": f"{local_url}/mcp"}
     uris = ("template://about", "template://greeting/{language}/{name}")
     for name in ("add", "echo", "server_info", "summarize", *uris):
         assert f"<code>{name}</code>" in page

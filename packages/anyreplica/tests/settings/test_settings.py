@@ -31,7 +31,7 @@ def test_every_setting_is_described() -> None:
         ("LOG_LEVEL", "FATAL", "log_level", "CRITICAL"),
         ("MCP_COMPONENTS", "server, examples.sales,", "mcp_components", ("server", "examples.sales")),
         ("ALLOWED_HOSTS", "mcp.example.com,*.internal", "allowed_hosts", ("mcp.example.com", "*.internal")),
-        ("MCP_PORT", "", "mcp_port", 8000),
+        ("MCP_PORT", "", "mcp_port", 8150),
     ],
 )
 def test_a_variable_sets_its_setting(

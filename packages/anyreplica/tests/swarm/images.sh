@@ -7,5 +7,5 @@ for target in good next sick crashing services; do
   docker build --quiet --build-arg "IMAGE=${IMAGE:-mcp-swarm:latest}" --target "$target" \
     -t "anyreplica-test:$target" -f packages/anyreplica/tests/swarm/Dockerfile packages/anyreplica/tests >&2
   echo "anyreplica-test:$target"
-  python3 -m deploy.image "anyreplica-test:$target"
+  PYTHONPATH=packages/anyreplica/src python3 -m anyreplica.deploy.image "anyreplica-test:$target"
 done

@@ -10,7 +10,7 @@ import pytest
 from anyreplica.features.keys.key import hash_of
 from conftest import until
 from tests.calls import legacy
-from tests.swarm.stack import SERVICE, Stack, failures, load
+from tests.swarm.stack import Stack, failures, load
 from tests.template.test_image import docker
 
 pytestmark = [pytest.mark.needs("swarm"), pytest.mark.long, pytest.mark.timeout(900)]
@@ -28,17 +28,16 @@ def names(tmp_path: Path) -> Iterator[list[str]]:
         docker("secret", "rm", name, check=False)
 
 
+def write(file: Path, *keys: str) -> None:
+    """Write a file with the hashes of keys."""
+    lines = [f'{{"id": "{key[:6]}", "hash": "{hash_of(key)}"}}' for key in keys]
+    file.write_text("\n".join(lines) + "\n")
+
+
 def keep(folder: Path, name: str, *keys: str) -> None:
     """Make a secret with the hashes of keys."""
-    lines = [f'{{"id": "{key[:6]}", "hash": "{hash_of(key)}"}}' for key in keys]
-    (folder / name).write_text("\n".join(lines) + "\n")
+    write(folder / name, *keys)
     docker("secret", "create", name, str(folder / name))
-
-
-def replace(old: str, new: str) -> None:
-    """Replace a secret of the replicas by another secret."""
-    added = f"source={new},target=api_keys"
-    docker("service", "update", "--quiet", "--secret-rm", old, "--secret-add", added, SERVICE)
 
 
 def test_keys_are_changed_without_a_lost_request(stack: Stack, tmp_path: Path, names: list[str]) -> None:
@@ -51,11 +50,11 @@ def test_keys_are_changed_without_a_lost_request(stack: Stack, tmp_path: Path, n
         stack.deploy("good", "OVERLAYS=deploy/keys.yml")
         assert legacy(stack.url, "tools/list").status_code == 401
         with load(stack.url, tmp_path, 10, call=("--token", old)) as before:
-            replace(names[0], names[1])
+            stack.deploy("good", f"API_KEYS_SECRET={names[1]}")
             with load(stack.url, tmp_path, 10, call=("--token", new)) as after:
                 after.wait_for(30)
                 figures = before.stop()
-                replace(names[1], names[2])
+                stack.deploy("good", f"API_KEYS_SECRET={names[2]}")
                 figures += after.stop()
         assert not failures(figures)
         for _ in range(6):  # one call for each replica in turn

@@ -33,7 +33,7 @@ def test_help_is_the_default_and_lists_every_target() -> None:
     listed = re.findall(r"^  make (\S+) +\S", done.stdout, re.MULTILINE)
     assert " ".join(sorted(listed)) == (
         "add bench bench-exchange bench-generators bench-instructions bench-jobs check conformance deploy dev docs "
-        "docs-serve format help image k8s lint lock locks reference sbom test test-all test-attacks test-busy "
+        "docs-serve format help image k8s lint lock locks reference rollback sbom test test-all test-attacks test-busy "
         "test-fastmcp test-swarm test-system test-versions test-world undeploy up wheel"
     )
     assert make("help").stdout == done.stdout

@@ -47,10 +47,15 @@ def commit(folder: Path, message: str) -> None:
 
 def copier(*arguments: str) -> None:
     """Run copier without questions."""
-    command = [sys.executable, "-m", "copier", *arguments, "--defaults", "--quiet"]
-    names = {f"GIT_{who}_{what}": "t@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-    done = run(*command, **names)
+    done = try_copier(*arguments)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def try_copier(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run copier without questions, and return what it did."""
+    command = [sys.executable, "-m", "copier", *arguments, "--defaults", "--quiet", "--trust"]
+    names = {f"GIT_{who}_{what}": "t@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    return run(*command, **names)
 
 
 def make(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -92,25 +97,64 @@ def project(template: Path, folder: Path, *data: str) -> Path:
     return folder
 
 
-def test_a_project_is_small_and_named(template: Path, tmp_path: Path) -> None:
-    """A new project has its own name and few files: no tests of anyreplica, benchmarks or documentation."""
-    made = project(template, tmp_path / "shop", "port=8222")
+_NAMES_A_FILE = re.compile(
+    r"(?<![\w/.*-])(?:\.ci|deploy|docs|examples|packages|server|tests)/[\w./-]+\.\w+|LICENSE|CHANGELOG"
+)
+"""A text that can only be the name of a file of the project."""
+
+
+@pytest.mark.parametrize("deploy", ["swarm", "kubernetes", "both"])
+def test_a_project_is_small_and_named(template: Path, tmp_path: Path, deploy: str) -> None:
+    """A new project has its own name, at most 90 files, and only what it needs for the place where it runs."""
+    made = project(template, tmp_path / "shop", "port=8222", f"deploy={deploy}")
     listed = git(made, "ls-files").splitlines()
-    assert len([name for name in listed if not name.startswith(("deploy/", "packages/"))]) <= 70
-    odd = ("docs/", "examples", "copier.yml", ".github/", "packages/anyreplica/benchmarks", "packages/anyreplica/tests")
+    assert len(listed) <= 90
+    odd = ("docs/", "examples", "copier.yml", ".github/", "packages/anyreplica/")
     papers = ("CONTRIBUTING", "LICENSE", "SECURITY", "TODO")
     assert not [name for name in listed if name.startswith(odd + papers) or name.endswith(".jinja")]
+    assert [name for name in listed if name.startswith("packages/")] == ["packages/anyreplica-0.2.0-py3-none-any.whl"]
     assert [name for name in listed if name.startswith(".ci/")] == [".ci/audit", ".ci/pins"]
-    useful = {"deploy/manifests.sh", "server/Dockerfile.dockerignore"}
-    useful |= {f"deploy/helm/anyreplica/{name}" for name in ("Chart.yaml", "templates/_helpers.tpl")}
-    assert useful | {"packages/anyreplica/LICENSE"} <= set(listed)
+    assert "server/Dockerfile.dockerignore" in listed
+    runs_on = {"swarm": "stack.yml" in listed, "kubernetes": "deploy/helm/anyreplica/templates/_helpers.tpl" in listed}
+    assert runs_on == {"swarm": deploy != "kubernetes", "kubernetes": deploy != "swarm"}
+    for name in set(listed) - {".copier-answers.yml"}:
+        text = (made / name).read_text() if not name.endswith(".whl") else ""
+        places = (made, (made / name).parent)
+        missing = {each for each in _NAMES_A_FILE.findall(text) if not any((at / each).exists() for at in places)}
+        assert not missing, f"{name} names files that the project does not have: {sorted(missing)}"
     assert (made / "README.md").read_text().startswith("# shop\n")
     shown = make(made, "help").stdout
     assert "shop: an MCP server" in shown
     assert "PORT=8222" in shown
     assert "test-all" not in shown
+    targets = {target for target in ("deploy", "k8s") if f"  make {target} " in shown}
+    assert targets == {"swarm": {"deploy"}, "kubernetes": {"k8s"}, "both": {"deploy", "k8s"}}[deploy]
     told = make(made, "--eval=tell: ; @echo $$MCP_NAME $$PORT", "tell")  # as `make deploy` sets them for stack.yml
     assert told.stdout == "shop 8222\n"
+
+
+def test_a_template_with_changes_is_refused(template: Path, tmp_path: Path) -> None:
+    """A project that copier could not update later is not made."""
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "-q", str(template), str(clone))
+    (clone / "server" / "tools" / "mine.py").write_text(_TOOL.format(name="mine"))
+    done = try_copier("copy", str(clone), str(tmp_path / "shop"), "--vcs-ref=HEAD")
+    assert done.returncode != 0
+    assert "The template has changes that are not committed" in done.stderr
+    assert not (tmp_path / "shop").exists()
+
+
+def test_a_project_with_the_source(template: Path, tmp_path: Path) -> None:
+    """A project can have the source of anyreplica instead of the wheel. It then installs the source."""
+    made = project(template, tmp_path / "shop", "package=source")
+    listed = git(made, "ls-files").splitlines()
+    odd = ("packages/anyreplica/benchmarks", "packages/anyreplica/tests", "packages/anyreplica-")
+    assert not [name for name in listed if name.startswith(odd)]
+    assert {"packages/anyreplica/LICENSE", "packages/anyreplica/src/anyreplica/app.py", "locks/build.lock"} <= set(
+        listed
+    )
+    done = make(made, "check")
+    assert done.stdout.startswith("shop 0."), done.stdout + done.stderr
 
 
 def test_a_project_works_and_takes_an_update(template: Path, tmp_path: Path) -> None:
@@ -129,7 +173,7 @@ def test_a_project_works_and_takes_an_update(template: Path, tmp_path: Path) -> 
     assert not (made / _DELETED).exists()
     edit(made / _EDITED, "Say it loudly.", "Say it very loudly.")
     edit(made / "stack.yml", "services:\n", "# mine\nservices:\n")
-    edit(made / "Makefile", "DEPLOY_SECONDS ?= 600", "DEPLOY_SECONDS ?= 900")
+    edit(made / "deploy/swarm.mk", "DEPLOY_SECONDS ?= 600", "DEPLOY_SECONDS ?= 900")
     before, needed = pins(made), (made / "pyproject.toml").read_text()
     done = make(made, "add", "PACKAGE=nltk==0.0.0.1")
     assert done.returncode != 0
@@ -143,10 +187,11 @@ def test_a_project_works_and_takes_an_update(template: Path, tmp_path: Path) -> 
 
     # The next version of the template.
     git(template, "checkout", "-q", "-B", "next", "v0.2.0")
-    edit(template / "Makefile", "DEPLOY_SECONDS ?= 600", "DEPLOY_SECONDS ?= 700")
+    edit(template / "deploy/swarm.mk", "DEPLOY_SECONDS ?= 600", "DEPLOY_SECONDS ?= 700")
     with (template / "stack.yml").open("a") as stack:
         stack.write("# new\n")
     edit(template / "packages/anyreplica/src/anyreplica/_version.py", "0.2.0", "0.3.0")
+    edit(template / "packages/anyreplica/pyproject.toml", 'version = "0.2.0"', 'version = "0.3.0"')
     for name in (_EDITED, _DELETED):
         edit(template / name, "text.upper()", "text.upper() + '!'")
     (template / "server/tools/whisper.py").write_text(_TOOL.format(name="whisper"))
@@ -162,14 +207,14 @@ def test_a_project_works_and_takes_an_update(template: Path, tmp_path: Path) -> 
     assert "text.upper() + '!'" in shout
     assert "# mine" in (made / "stack.yml").read_text()
     assert "# new" in (made / "stack.yml").read_text()
-    assert '"0.3.0"' in (made / "packages/anyreplica/src/anyreplica/_version.py").read_text()
+    assert [file.name for file in (made / "packages").iterdir()] == ["anyreplica-0.3.0-py3-none-any.whl"]
     assert '"nltk' in (made / "pyproject.toml").read_text()
-    conflict = (made / "Makefile").read_text()
+    conflict = (made / "deploy/swarm.mk").read_text()
     assert "<<<<<<<" in conflict
     assert "DEPLOY_SECONDS ?= 900" in conflict
     assert "DEPLOY_SECONDS ?= 700" in conflict
     kept = [line for line in conflict.splitlines() if not line.startswith(("<<<<<<<", "=======", ">>>>>>>"))]
-    (made / "Makefile").write_text("\n".join(line for line in kept if line != "DEPLOY_SECONDS ?= 700") + "\n")
+    (made / "deploy/swarm.mk").write_text("\n".join(line for line in kept if line != "DEPLOY_SECONDS ?= 700") + "\n")
     done = make(made, "locks", "test")
     assert done.returncode == 0, done.stdout + done.stderr
     assert {name: version for name, version in pins(made).items() if name in after} == after
@@ -187,7 +232,7 @@ def test_anyreplica_as_a_requirement(template: Path, tmp_path: Path) -> None:
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir"]
     subprocess.run([*build, str(wheels), str(template / "packages/anyreplica")], check=True, timeout=120)
     (wheel,) = wheels.glob("*.whl")
-    made = project(template, tmp_path / "shop", "chassis=requirement", f"requirement=anyreplica @ file://{wheel}")
+    made = project(template, tmp_path / "shop", "package=requirement", f"requirement=anyreplica @ file://{wheel}")
     assert not (made / "packages").exists()
     done = make(made, "test")
     assert done.returncode == 0, done.stdout + done.stderr

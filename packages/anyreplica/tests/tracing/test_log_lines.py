@@ -22,9 +22,11 @@ def test_a_line_of_text(request_id: str, trace_id: str, mark: str) -> None:
     def line() -> str:
         logs.request_id.set(request_id)
         logs.trace_id.set(trace_id)
-        return logs.TextFormatter().format(logging.makeLogRecord({"name": "n", "levelname": "INFO", "msg": "words"}))
+        return logs.TextFormatter("r%s").format(
+            logging.makeLogRecord({"name": "n", "levelname": "INFO", "msg": "words"})
+        )
 
-    assert copy_context().run(line).endswith(f" - n - INFO - {mark}words")
+    assert copy_context().run(line).endswith(f" - r%s - n - INFO - {mark}words")
 
 
 def test_a_line_of_the_access_log(capsys: pytest.CaptureFixture[str]) -> None:
@@ -33,4 +35,4 @@ def test_a_line_of_the_access_log(capsys: pytest.CaptureFixture[str]) -> None:
     context.run(logs.trace_id.set, "0af7")
     write = access_lines(Settings(), "r", LogBuffer())
     context.run(write, "a1", {"method": "GET", "path": "/version", RECORD: RequestRecord({})}, 200, 0.001)
-    assert " - anyreplica.access - INFO - [a1 trace=0af7] ✓ 200 GET /version (1.0ms)" in capsys.readouterr().err
+    assert " - r - anyreplica.access - INFO - [a1 trace=0af7] ✓ 200 GET /version (1.0ms)" in capsys.readouterr().err

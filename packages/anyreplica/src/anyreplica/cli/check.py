@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import inspect
+import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,6 +21,7 @@ from anyreplica.cli.main import server_argument, split
 from anyreplica.components.containment import plain_function
 from anyreplica.features.jobs.server_tasks import task_tools
 from anyreplica.features.jobs.worker_app import check as check_worker
+from anyreplica.features.server_card.feature import registry_entry
 from anyreplica.mcp.compat import mounts, sdk
 from anyreplica.mcp.compat.sdk_server import SdkServer
 from anyreplica.mcp.components import cannot_ask
@@ -45,6 +47,9 @@ def main(arguments: Sequence[str], *, default: str) -> int:
     app = app_of(options.server, own)
     if options.repeatable:
         return _repeatable(app)
+    if options.registry:
+        print(json.dumps(registry_entry(app.settings, app.mcp), indent=2, ensure_ascii=False))
+        return 0
     name = f"{app.settings.mcp_name} {__version__}"
     if options.worker:
         tasks = task_tools(app.mcp)
@@ -108,6 +113,11 @@ exit codes:
         "--repeatable",
         action="store_true",
         help="only print the names of the tools that a proxy may safely call twice (readOnlyHint or idempotentHint)",
+    )
+    what.add_argument(
+        "--registry",
+        action="store_true",
+        help="only print the server.json of the server for the MCP registry (needs PUBLIC_URL)",
     )
     return parser
 

@@ -48,6 +48,8 @@ def main(arguments: Sequence[str], *, default: str) -> int:
     given, own = split(arguments)
     options = _parser(default).parse_args(given)
     for_children(options.server, own)
+    if options.port is not None:
+        os.environ["MCP_PORT"] = str(options.port)
     if options.workers is not None:
         os.environ["WORKERS"] = str(options.workers)
     if options.reload:
@@ -152,7 +154,7 @@ examples:
   anyreplica run --replicas 3
   anyreplica run server.py:mcp --replicas 3
   anyreplica run server.py -- --an-option-of-the-server
-  MCP_PORT=9000 anyreplica run --reload
+  anyreplica run --reload --port 9000
 
 exit codes:
   0  stopped by a signal
@@ -162,6 +164,7 @@ exit codes:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     server_argument(parser, default)
+    parser.add_argument("--port", type=_port, metavar="PORT", help="port to listen on (default: MCP_PORT, or 8150)")
     how = parser.add_mutually_exclusive_group()
     how.add_argument(
         "--replicas",
@@ -189,6 +192,12 @@ def _replicas(text: str) -> int:
     if not 1 <= number <= _MAX_REPLICAS:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to {_MAX_REPLICAS}")
     return number
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port: write a number from 1 to 65535")
+    return int(text)
 
 
 def _reload(server: str) -> int:
@@ -242,12 +251,17 @@ def _lists_early(mcp: FastMCP) -> bool:
     return mcp.has_components if isinstance(mcp, SdkServer) else mounts.are_lists_steady(mcp)
 
 
+def _named(app: App) -> str:
+    """Return the name of the server, with the version that its author has given it."""
+    return f"{app.settings.mcp_name} {app.mcp.version or ''}".rstrip()
+
+
 def _welcome(app: App, replicas: int, *, jobs_shared: bool, complete: bool) -> None:
     settings, base = app.settings, _base(app.settings)
     header = ', "headers": {"Authorization": "Bearer <AUTH_TOKEN>"}' if settings.auth_enabled else ""
-    lines = str(app.catalogue).splitlines()
-    if app.components.jobs and not jobs_shared and replicas > 1:
-        lines = [line for line in lines if not line.startswith("jobs ")]
+    offers_jobs = jobs_shared or replicas == 1
+    lines = app.catalogue.lines(offers_jobs=offers_jobs)
+    if app.components.jobs and not offers_jobs:
         lines.append(f"jobs       not offered: {replicas} replicas need a shared queue; set JOBS_URL=redis://…")
     if not complete:
         lines = [
@@ -257,7 +271,7 @@ def _welcome(app: App, replicas: int, *, jobs_shared: bool, complete: bool) -> N
     catalogue = "\n  ".join(lines)
     print(
         f"""
-  {settings.mcp_name}: {_count(replicas)} on {base}{settings.mcp_path}   (status page: {base}/)
+  {_named(app)}: {_count(replicas)} on {base}{settings.mcp_path}   (status page: {base}/)
 
   Configuration for an MCP client:
   {{"mcpServers": {{"{settings.mcp_name}": {{"type": "http", "url": "{base}{settings.mcp_path}"{header}}}}}}}

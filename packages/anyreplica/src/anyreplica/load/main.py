@@ -48,6 +48,13 @@ _WIDTH = 120
 """Columns of the report if the output is not a terminal."""
 
 
+_LACKS_ECHO = "Unknown tool: 'echo'"
+
+_CHOOSE = """\
+The server has no tool echo. Choose one of its tools, for example:
+  --tool search --args '{"text": "number {i}"}'"""
+
+
 class Live:
     """A progress display that is fed with `LiveTick`s."""
 
@@ -163,6 +170,8 @@ def _go(options: Options, addresses: list[str], command: str, console: Console) 
     if knee:
         text.show_knee(knee, console)
     text.show(summary, broken, console, changes)
+    if not options.what and any(_LACKS_ECHO in failure.example for failure in summary.failures):
+        console.print(f"\n{_CHOOSE}", highlight=False, markup=False, soft_wrap=True)
     _write(options, summary, measured, figures, console)
     if measured.interrupted:
         return EXIT_INTERRUPTED

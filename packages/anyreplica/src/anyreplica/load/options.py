@@ -31,6 +31,9 @@ from anyreplica.load.thresholds import Threshold
 _CONCURRENT = 20
 _CONCURRENT_OPEN = 100
 _REQUESTS = 100
+
+_RATE, _SECONDS = 100.0, 10.0
+"""The load without any option about it: long enough for the charts, and no burden for a server."""
 _KNEE = ("p99<200ms", "error_rate<1%")
 _STAGE_SECONDS = 5.0
 _FIRST_RATE = 50.0
@@ -138,7 +141,8 @@ exit codes:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("--url", default="http://localhost:8150/mcp", help="URL of the server's MCP endpoint (default: %(default)s)")
+    place = f"http://localhost:{os.environ.get('PORT', '8150')}/mcp"
+    add("--url", default=place, help="URL of the server's MCP endpoint (default: http://localhost:8150/mcp, or PORT)")
 
     load = parser.add_argument_group("load")
     add = load.add_argument
@@ -146,7 +150,8 @@ exit codes:
         "--requests",
         type=positive,
         metavar="N",
-        help=f"total number of requests, or of conversations with --session (default: {_REQUESTS} without --duration)",
+        help=f"total number of requests, or of conversations with --session (default: {_REQUESTS} without --duration; "
+        f"without any option about the load: {_RATE:g}/s for {_SECONDS:g}s)",
     )
     add(
         "--duration",
@@ -310,6 +315,8 @@ def _complete(given: argparse.Namespace) -> None:
     if given.requests is None and given.duration is None:
         if given.ramp is not None and given.ramp.seconds:
             given.duration = given.ramp.seconds
+        elif given.ramp is None and given.concurrent is None and not given.session and not given.sdk:
+            given.ramp, given.duration = constant(_RATE), _SECONDS
         else:
             given.requests = _REQUESTS
 

@@ -80,13 +80,32 @@ class Catalogue:
 
     @property
     def counts(self) -> str:
-        """The number of entries of each kind, as text."""
-        return ", ".join(f"{kind} {len(entries)}" for kind, entries in self.kinds)
+        """The number of components of each kind, as text. The tools are those that `tools/list` shows."""
+        counts = {kind: len(entries) for kind, entries in self.kinds}
+        counts["tools"] += self._tools_of_jobs
+        return ", ".join(f"{kind} {count}" for kind, count in counts.items())
 
     def __str__(self) -> str:
-        """Return one line per kind. Empty kinds are left out."""
-        lines = [f"{kind:<10} {', '.join(entry.name for entry in entries)}" for kind, entries in self.kinds if entries]
-        return "\n".join(lines) or "no tools, resources, prompts or jobs"
+        return "\n".join(self.lines())
+
+    def lines(self, *, offers_jobs: bool = True) -> list[str]:
+        """Return one line per kind. Empty kinds are left out.
+
+        Args:
+            offers_jobs: Whether callers can use the jobs.
+        """
+        names = {kind: ", ".join(entry.name for entry in entries) for kind, entries in self.kinds}
+        if not offers_jobs:
+            names["jobs"] = ""
+        elif self.jobs:
+            names["tools"] = f"{names['tools']}, and {self._tools_of_jobs} for jobs".removeprefix(", and ")
+        found = [f"{kind:<10} {text}" for kind, text in names.items() if text]
+        return found or ["no tools, resources, prompts or jobs"]
+
+    @property
+    def _tools_of_jobs(self) -> int:
+        """Number of tools that clients see because there are jobs."""
+        return len(JOB_TOOLS) + len(self.jobs) if self.jobs else 0
 
     def _take(self, components: Iterable[FastMCPComponent]) -> None:
         of_jobs = {entry.name for entry in self.jobs} | {*(JOB_TOOLS if self.jobs else ())}

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import multiprocessing
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
@@ -140,7 +141,9 @@ class CallPaths:
         self.lists.forget()
         paths = self.plans.paths
         for path in sorted(set(paths.values())):
-            logger.info("Path of %s: %s", ", ".join(tool for tool in paths if paths[tool] == path), path)
+            # Of several local replicas, each would log the same lines before the address.
+            level = logging.INFO if multiprocessing.parent_process() is None else logging.DEBUG
+            logger.log(level, "Path of %s: %s", ", ".join(tool for tool in paths if paths[tool] == path), path)
 
     def _stamp(self) -> tuple[int, ...]:
         """Return a value that differs after each change of the components or of what decides the paths."""

@@ -1,6 +1,7 @@
 """The reply to a call: one JSON object, or an event stream."""
 
 import asyncio
+import logging
 import math
 import time
 from collections.abc import Awaitable, Sequence
@@ -20,6 +21,11 @@ from anyreplica.http.responses import (
     event,
     send_response,
 )
+
+logger = logging.getLogger(__name__)
+
+LARGE = 4_000_000
+"""A larger reply causes a warning, in bytes. No protocol limits it, but clients do, often without an error."""
 
 _UNWATCHED_SECONDS = 0.05
 """Watch the connection only after this time, because that takes a task of its own and most calls end soon."""
@@ -87,10 +93,17 @@ class Reply:
 
         Awaiting it raises `ClientGone` if another replica has taken over the call.
         """
+        if len(message) > LARGE:
+            self._warn_of_size(len(message))
         if self.as_events:
             return self._end(message)
         headers = (*JSON, *self.headers) if self.headers else JSON
         return send_response(self._scope, self._send, status, headers, message)
+
+    def _warn_of_size(self, size: int) -> None:
+        called = " ".join(word for word in record_of(self._scope).called if word)
+        text = "The reply to %s has %.1f MB, and many clients and models accept far less; return a part or a link"
+        logger.warning(text, called, size / 1e6)
 
     async def event(self, message: bytes, *, last: bool = False, needed: bool = False) -> None:  # noqa: ARG002
         """Send a JSON-RPC message on the event stream, and open the stream first if necessary.

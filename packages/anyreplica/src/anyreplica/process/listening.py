@@ -30,8 +30,8 @@ _HANDLES = 16
 one handle, a client in a burst of connections would wait one turn for each connection before it."""
 
 _HINTS = {
-    errno.EADDRINUSE: "set MCP_PORT to another port (with make: PORT=8151 make up)",
-    errno.EACCES: "only root may use a port below 1024; set MCP_PORT to a higher port",
+    errno.EADDRINUSE: "choose another port: --port 8151, or with make: PORT=8151 make up",
+    errno.EACCES: "only root may use a port below 1024; choose a higher port with --port or MCP_PORT",
 }
 
 

@@ -129,14 +129,15 @@ class _ShortTracebacks(logging.Formatter):
 
 
 class TextFormatter(_ShortTracebacks):
-    """A formatter that writes `time - logger - LEVEL - [request id trace=id] message` and then the traceback.
+    """A formatter that writes `time - replica - logger - LEVEL - [request id trace=id] message`, then the traceback.
 
     All lines of a record except the first are indented. Control characters, except tabs, are escaped. So the text of a
     client cannot look like a separate log line.
     """
 
-    def __init__(self) -> None:
-        super().__init__("%(asctime)s - %(name)s - %(levelname)s - %(request)s%(message)s")
+    def __init__(self, replica: str) -> None:
+        name = replica.replace("%", "%%")
+        super().__init__(f"%(asctime)s - {name} - %(name)s - %(levelname)s - %(request)s%(message)s")
 
     def format(self, record: logging.LogRecord) -> str:
         current = marked(request_id.get(), trace_id.get())
@@ -219,7 +220,7 @@ def configure(settings: CoreSettings, replica: str) -> LogBuffer:
     # For clients of the handshake protocol, FastMCP sends log messages with a function that the SDK has deprecated.
     warnings.filterwarnings("ignore", category=MCPDeprecationWarning, module="fastmcp")
     buffer = LogBuffer()
-    buffer.setFormatter(JsonFormatter(replica) if settings.log_format == "json" else TextFormatter())
+    buffer.setFormatter(JsonFormatter(replica) if settings.log_format == "json" else TextFormatter(replica))
     root, fastmcp = logging.getLogger(), logging.getLogger("fastmcp")
     fastmcp.handlers, fastmcp.propagate = [], True  # the handler of FastMCP would print each line a second time
     root.handlers = [buffer]

@@ -44,4 +44,4 @@ def setting(variable: str, default: str) -> str:
 if __name__ == "__main__":
     own, liveness = setting("MCP_HOST", "::"), setting("LIVENESS_PATH", "/healthz").rstrip("/")
     hosts = LOOPBACK if own in ("::", "0.0.0.0") else (own,)  # noqa: S104  # nothing is bound here
-    sys.exit(0 if alive(int(setting("MCP_PORT", "8000")), setting("MCP_UDS", ""), liveness, hosts) else 1)
+    sys.exit(0 if alive(int(setting("MCP_PORT", "8150")), setting("MCP_UDS", ""), liveness, hosts) else 1)

@@ -56,6 +56,7 @@ class LocalWorker:
         options: dict[str, Any] = {**uvicorn_options(settings, ""), "factory": True, "app": create}
         self._config = uvicorn.Config(**options)
         self._process: ForkServerProcess | None = None
+        self._ready: Connection | None = None
 
     @property
     def refused(self) -> bool:
@@ -64,8 +65,15 @@ class LocalWorker:
 
     def start(self) -> None:
         """Start the process."""
-        self._process = forked(_serve_worker, self._config, name="Process-worker")  # see replica_name
+        self._ready, ready = Pipe(duplex=False)
+        self._process = forked(_serve_worker, self._config, ready, name="Process-worker")  # see replica_name
         self._process.start()
+        ready.close()  # so that the end of the process ends the pipe
+
+    @property
+    def is_starting(self) -> bool:
+        """Whether the worker has started, and is neither ready nor at its end."""
+        return self._ready is not None and not self._ready.poll()
 
     def restart_if_ended(self) -> None:
         """Start the worker again if its process has ended. Do nothing if the worker refused to start."""
@@ -85,9 +93,21 @@ class LocalWorker:
             self._process.join()
 
 
-def _serve_worker(config: uvicorn.Config) -> None:
+class _WorkerServer(uvicorn.Server):
+    """A server that tells the supervisor when it is ready."""
+
+    def __init__(self, config: uvicorn.Config, ready: Connection) -> None:
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._ready.send(True)
+
+
+def _serve_worker(config: uvicorn.Config, ready: Connection) -> None:
     """Run the worker in its process. Without a socket nothing can connect to it."""
-    serve(partial(uvicorn.Server(config).run, sockets=[]))
+    serve(partial(_WorkerServer(config, ready).run, sockets=[]))
 
 
 def _bind(host: str, port: int) -> socket.socket:
@@ -186,14 +206,23 @@ class Supervisor(Multiprocess):
         self.processes += [self._started() for _ in range(self.processes_num)]
         if self._all_ready():
             self._was_ready = True
-            self.ready()
         elif self._has_refused() or self.should_exit.is_set():
             self.should_exit.set()
             return
         else:
-            logger.warning("Not every %s has become ready: one has ended, or %g s are over", self._kind, _READY_SECONDS)
+            logger.warning("Not every %s is ready yet: one has ended, or %g s are over", self._kind, _READY_SECONDS)
         if self.worker is not None:  # started last, because its start would delay the replicas, and jobs can wait
             self.worker.start()
+            self._wait_for(self.worker)
+        if self._was_ready and not self.should_exit.is_set():
+            self.ready()
+
+    def _wait_for(self, worker: LocalWorker) -> None:
+        """Wait until the worker is ready or ends, so that the address is the last line on the screen."""
+        until = time.monotonic() + _READY_SECONDS
+        while worker.is_starting and not self.should_exit.is_set() and time.monotonic() < until:
+            self.handle_signals()
+            time.sleep(_PAUSE_SECONDS)
 
     def _has_refused(self) -> bool:
         self.refused = any(each.exitcode == EXIT_REFUSED for each in self.processes)
@@ -237,6 +266,9 @@ class Supervisor(Multiprocess):
                 return
             assert isinstance(process, ReplicaProcess)  # noqa: S101  # uvicorn's list is one of its own class
             self._replace(place, process)
+        if not self._was_ready and all(each.is_ready(_ANSWER_SECONDS) for each in self.processes):
+            self._was_ready = True
+            self.ready()
 
     def _replace(self, place: int, ended: ReplicaProcess) -> None:
         """Start a new process for one that has ended: at once, or after a pause if several have failed in a row."""

@@ -18,6 +18,7 @@ from anyreplica.auth.caller import caller_of
 from anyreplica.http.request_record import prefix
 from anyreplica.mcp.catalogue import Catalogue
 from anyreplica.process.lifecycle import Lifecycle
+from anyreplica.routes.clients import TOKEN, clients
 from anyreplica.settings import CoreSettings
 
 if TYPE_CHECKING:
@@ -43,8 +44,8 @@ def home_route(settings: CoreSettings, replica: str, catalogue: Catalogue | None
     """
 
     async def show(request: Request) -> Response:
-        host = request.headers.get("host", "")
-        base = f"{request.url.scheme}://{host if _HOST.fullmatch(host) else 'localhost'}{prefix(request.scope)}"
+        base = base_url(request)
+        url = f"{base}{settings.mcp_path}"
         html = _template().render(
             name=settings.mcp_name,
             settings=settings,
@@ -52,12 +53,19 @@ def home_route(settings: CoreSettings, replica: str, catalogue: Catalogue | None
             replica=replica,
             base=base,
             prefix=prefix(request.scope),
-            clients=_clients(settings.mcp_name, f"{base}{settings.mcp_path}", secured=catalogue is None),
+            clients=clients(settings.mcp_name, url, TOKEN if catalogue is None else ""),
+            curl=_curl(url, secured=catalogue is None),
             catalogue=catalogue,
         )
         return HTMLResponse(html, headers=_HEADERS)
 
     return _Page("/", show)
+
+
+def base_url(request: Request) -> str:
+    """Return the URL of the server that a request has used. It ends before the path of a route."""
+    host = request.headers.get("host", "")
+    return f"{request.url.scheme}://{host if _HOST.fullmatch(host) else 'localhost'}{prefix(request.scope)}"
 
 
 class _Page(Route):
@@ -82,29 +90,11 @@ def _template() -> "Template":
     return environment.get_template("home.html")
 
 
-def _clients(name: str, url: str, *, secured: bool) -> list[tuple[str, str, str]]:
-    """Return the configuration of each common client: (name of the client, place of the text, text)."""
-    claude = f"claude mcp add --transport http {name} {url}"
-    headers: dict[str, object] = {}
-    codex = f'[mcp_servers."{name}"]\nurl = "{url}"'
-    curl = f"curl -X POST {url} -H 'Content-Type: application/json' \\\n  -H 'Accept: application/json'"
-    if secured:
-        bearer = "Bearer <token>"
-        claude += f' --header "Authorization: {bearer}"'
-        headers = {"headers": {"Authorization": bearer}}
-        codex += '\nbearer_token_env_var = "MCP_TOKEN"'
-        curl += f" -H 'Authorization: {bearer}'"
+def _curl(url: str, *, secured: bool) -> str:
     message = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
-    entry = {"type": "http", "url": url, **headers}
-    windsurf = {"mcpServers": {name: {"serverUrl": url, **headers}}}
-    return [
-        ("Claude Code", "shell", claude),
-        ("Cursor and others", "mcp.json", json.dumps({"mcpServers": {name: entry}}, indent=2)),
-        ("Windsurf", "~/.codeium/windsurf/mcp_config.json", json.dumps(windsurf, indent=2)),
-        ("VS Code", ".vscode/mcp.json", json.dumps({"servers": {name: entry}}, indent=2)),
-        ("Codex", "~/.codex/config.toml", codex),
-        ("curl", "shell", f"{curl} -d '{message}'"),
-    ]
+    key = f" -H 'Authorization: Bearer {TOKEN}'" if secured else ""
+    json_type = "application/json"
+    return f"curl -X POST {url} -H 'Content-Type: {json_type}' \\\n  -H 'Accept: {json_type}'{key} -d '{message}'"
 
 
 def version_route(

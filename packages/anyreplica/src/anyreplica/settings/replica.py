@@ -16,8 +16,8 @@ _PACKAGE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 class ReplicaSettings(SettingsGroup):
     """Settings of each replica."""
 
-    mcp_port: int = Field(8000, ge=1, le=65535)
-    """TCP port that a replica listens on."""
+    mcp_port: int = Field(8150, ge=1, le=65535)
+    """TCP port that a replica listens on. The container image sets 8000, and the stack publishes it as 8150."""
     mcp_host: str = "127.0.0.1"
     """Address that a replica listens on. With the default, only programs on the same machine can connect. `::`: all
     addresses of the machine, IPv4 and IPv6; the container image sets it. `0.0.0.0`: all IPv4 addresses."""

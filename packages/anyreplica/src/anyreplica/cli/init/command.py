@@ -61,9 +61,9 @@ def _write(folder: Path, name: str, port: int, project: Project, *, overwrites: 
     texts = files("anyreplica.cli.init")
     values = {"name": name, "port": port, "image": python_image(), "project": project}
     made = {
-        "Dockerfile": environment.from_string((texts / "Dockerfile.jinja").read_text()).render(values),
+        "Dockerfile": environment.from_string((texts / "Dockerfile.template").read_text()).render(values),
         ".dockerignore": (texts / "dockerignore").read_text(),
-        "stack.yml": environment.from_string((texts / "stack.yml.jinja").read_text()).render(values),
+        "stack.yml": environment.from_string((texts / "stack.yml.template").read_text()).render(values),
     }
     lines = []
     for file, text in made.items():

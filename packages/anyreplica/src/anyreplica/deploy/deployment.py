@@ -1,41 +1,5 @@
-"""Deploy the stack to the Docker Swarm of the current Docker context, and wait
-until it serves.
+"""A deployment: what it keeps of the running stack, what it refuses, what it prints, and what it removes at the end."""
 
-Before the deployment starts, the program shows what will change. If OVERLAYS,
-REPLICAS, WORKERS or a variable AUTOSCALE_… is unset, it keeps the value of the
-running stack.
-
-environment variables:
-  STACK           name of the stack (default: mcp-swarm)
-  IMAGE           image of the replicas (default: mcp-swarm:latest)
-  OVERLAYS        overlays of stack.yml, separated by spaces, such as
-                  deploy/jobs.yml deploy/edge.yml; empty: none
-  REPLICAS        number of replicas (default for a new stack: 3)
-  WORKERS         number of workers (with deploy/jobs.yml; default: 2)
-  AUTOSCALE_MIN, AUTOSCALE_MAX, AUTOSCALE_TARGET, AUTOSCALE_DOWN_SECONDS,
-  AUTOSCALE_WORKERS, AUTOSCALE_WORKERS_MIN, AUTOSCALE_WORKERS_MAX
-                  bounds of automatic scaling (with deploy/autoscale.yml)
-  REPEAT_TOOLS    more tools that the edge proxy may safely call twice,
-                  separated by spaces; it always includes the tools with
-                  readOnlyHint or idempotentHint
-  ALLOW_DROP      security settings that the deployment may remove from the
-                  stack, separated by spaces, such as AUTH_ENABLED RATE_LIMIT;
-                  without it, such a deployment is refused
-  DEPLOY_SECONDS  time limit for the deployment, in seconds (default: 600)
-  DEPLOY_FLAGS    more flags for docker stack deploy
-
-stack.yml and the overlays use more variables, such as PORT.
-
-example:
-  make image deploy OVERLAYS=deploy/jobs.yml REPLICAS=5
-
-exit codes:
-  0  the stack serves
-  1  docker failed, Swarm rolled the update back, or the time limit passed
-  2  refused; nothing has changed
-"""
-
-import argparse
 import os
 import re
 import subprocess
@@ -45,15 +9,23 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from deploy import difference, image, remembered, repeatable, secret
-from deploy.docker import DockerError, docker
-from deploy.progress import Progress
-from deploy.running import Service, services
-from deploy.tasks import tasks, why
-from deploy.wanted import Wanted, wanted
+from anyreplica.deploy import difference, image, remembered, repeatable, secret
+from anyreplica.deploy.docker import docker
+from anyreplica.deploy.progress import Progress
+from anyreplica.deploy.running import Service, services
+from anyreplica.deploy.tasks import tasks, why
+from anyreplica.deploy.wanted import Wanted, wanted
 
 _COUNTS = {"mcp": "REPLICAS", "worker": "WORKERS"}
 """The variable of stack.yml or an overlay that sets the number of tasks of each service."""
+
+_SECRETS = {
+    "request_state_keys": "REQUEST_STATE_KEYS_SECRET",
+    "auth_token": "AUTH_TOKEN_SECRET",
+    "api_keys": "API_KEYS_SECRET",
+    "edge_pem": "EDGE_PEM_SECRET",
+}
+"""For each file of a secret in a container: the variable of stack.yml or an overlay that names the secret."""
 
 _AUTOSCALE = "anyreplica.autoscale"
 _LABELS = {
@@ -76,24 +48,23 @@ class Refused(Exception):
     """The deployment was refused before it changed anything; the text names the reason."""
 
 
-def main() -> int:
-    """Deploy the stack and return the exit code."""
-    form = argparse.RawDescriptionHelpFormatter
-    argparse.ArgumentParser(prog="make deploy", description=__doc__, formatter_class=form).parse_args()
-    stack = os.environ.get("STACK", "mcp-swarm")
-    try:
-        return _deploy(stack, services(stack))
-    except Refused as error:
-        print(error, file=sys.stderr)
-        return 2
-    except DockerError as error:
-        print(error, file=sys.stderr)
-        return 1
+def deploy(stack: str, asked: str | None) -> bool:
+    """Deploy stack.yml with its overlays, and print what happens.
 
+    Args:
+        stack: Name of the stack.
+        asked: The image; None: the image that the replicas had before their present one.
 
-def _deploy(stack: str, before: dict[str, Service]) -> int:
+    Returns:
+        Whether the stack serves with the new settings.
+
+    Raises:
+        Refused: The deployment would remove protection, or there is no earlier image.
+        DockerError: Docker failed.
+    """
+    before = services(stack)
+    asked = _earlier_image(stack, before) if asked is None else asked
     overlays = _overlays(before)
-    asked = os.environ.get("IMAGE", "mcp-swarm:latest")
     local = image.by_content(asked)
     variables = {"IMAGE": local or asked, "OVERLAYS": " ".join(overlays)}
     if repeatable.EDGE in overlays:
@@ -103,23 +74,42 @@ def _deploy(stack: str, before: dict[str, Service]) -> int:
     _refuse_dropping(before, target)
     for line in secret.make(target.external_secrets):
         print(line)
-    _show_changes(stack, target)
+    _show_changes(stack, before, target)
     if local:
         _warn_about_nodes(local)
     print(f"Deploying {local or asked} as '{stack}' …", flush=True)
     known = {task.id for task in tasks(stack)}
     if not _converge(stack, target, Progress(stack, before, known), local):
-        return 1
+        return False
     after = {name: each for name, each in services(stack).items() if name in target.services}
     failed = [name for name, service in after.items() if _was_taken_back(before.get(name), service)]
     for name in failed:
         _explain(stack, name, after[name], known)
     if failed:
-        return 1
+        return False
     _remove_dropped(stack, target)
-    remembered.remember(stack, target.text)
+    had = before["mcp"].image if "mcp" in before else None
+    remembered.remember(stack, target.text, None if had == after["mcp"].image else had)
     _print_url(stack, after)
-    return 0
+    return True
+
+
+def _earlier_image(stack: str, before: dict[str, Service]) -> str:
+    """Return the image that the replicas had before their present one.
+
+    Raises:
+        Refused: The stack does not run, or its replicas have had no other image.
+    """
+    if "mcp" not in before:
+        raise Refused(f"The stack '{stack}' does not run. STACK names another one.")
+    earlier = remembered.earlier_image(stack)
+    if earlier is None:
+        raise Refused(
+            f"The replicas of '{stack}' have had no image other than {before['mcp'].image} since `make deploy` keeps a "
+            f"record. To deploy an image that you know: IMAGE={image.name_of(before['mcp'].image)}:TAG make deploy"
+        )
+    print(f"Going back from {before['mcp'].image} to {earlier}.")
+    return earlier
 
 
 def _overlays(before: dict[str, Service]) -> list[str]:
@@ -134,12 +124,16 @@ def _overlays(before: dict[str, Service]) -> list[str]:
 
 
 def _kept(before: dict[str, Service]) -> dict[str, str]:
-    """Return the counts and the labels of the running stack, without the variables that the operator has set."""
+    """Return counts, labels and secrets of the running stack, without the variables that the operator has set."""
     running = {
         _COUNTS[name]: str(service.replicas)
         for name, service in before.items()
         if name in _COUNTS and service.replicas is not None
     }
+    for service in before.values():
+        running |= {
+            _SECRETS[file]: name for file, name in service.secrets.items() if _SECRETS.get(file) and name != file
+        }
     for name, service in before.items():
         variables = _LABELS.get(name, {}) if service.labels.get(_AUTOSCALE) == "true" else {}
         running |= {variables[label]: value for label, value in service.labels.items() if label in variables}
@@ -166,11 +160,13 @@ def _refuse_dropping(before: dict[str, Service], target: Wanted) -> None:
         )
 
 
-def _show_changes(stack: str, target: Wanted) -> None:
+def _show_changes(stack: str, before: dict[str, Service], target: Wanted) -> None:
     old = remembered.recall(stack)
     if old is None:
         return
-    changes = difference.lines(old, target.text)
+    # `docker service scale` or the autoscaler may have changed the counts since the last deployment.
+    counts = {name: service.replicas for name, service in before.items() if service.replicas is not None}
+    changes = difference.lines(old, target.text, counts)
     print("\n".join(["Changes:", *(f"  {line}" for line in changes)]) if changes else "No changes in image or files.")
 
 
@@ -263,7 +259,3 @@ def _print_url(stack: str, after: dict[str, Service]) -> None:
         return
     url = f"http://{host}:{front.published[0]}/mcp"
     print(f"'{stack}' serves on {url}\nTo add it to a client:  claude mcp add --transport http {stack} {url}")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

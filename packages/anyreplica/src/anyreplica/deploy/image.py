@@ -4,13 +4,13 @@ Swarm replaces a service's containers only when the name of its image changes. A
 same name would change nothing. Therefore an image without a registry gets a tag derived from its content, such as
 `mcp-swarm:3f2a9c1d0b7e`. For an image in a registry, docker itself looks up the digest when it deploys.
 
-`python -m deploy.image NAME` sets the tag and prints the name with the tag. `make image` calls it.
+`python -m anyreplica.deploy.image NAME` sets the tag and prints the name with the tag. `make image` calls it.
 """
 
 import re
 import sys
 
-from deploy.docker import DockerError, docker, inspect
+from anyreplica.deploy.docker import DockerError, docker, inspect
 
 _CONTENT = "[0-9a-f]{12}"
 
@@ -44,6 +44,13 @@ def by_content(image: str) -> str | None:
     tagged = prefix + str(found["Id"]).removeprefix("sha256:")[:12]
     docker("image", "tag", image, tagged)
     return tagged
+
+
+def name_of(image: str) -> str:
+    """Return the name of an image without its tag and its digest."""
+    name = image.partition("@")[0]
+    first, colon, tag = name.rpartition(":")
+    return first if colon and "/" not in tag else name
 
 
 def _has_registry(image: str) -> bool:

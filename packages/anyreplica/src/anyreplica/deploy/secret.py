@@ -3,7 +3,7 @@
 import secrets
 from collections.abc import Callable, Iterable
 
-from deploy.docker import docker, exists
+from anyreplica.deploy.docker import docker, exists
 
 
 def _key() -> str:

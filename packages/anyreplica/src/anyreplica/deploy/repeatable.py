@@ -2,7 +2,7 @@
 
 import os
 
-from deploy.docker import DockerError, docker
+from anyreplica.deploy.docker import DockerError, docker
 
 EDGE = "deploy/edge.yml"
 

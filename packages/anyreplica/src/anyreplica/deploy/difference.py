@@ -1,11 +1,11 @@
 """The differences between the running stack and the stack that a deployment would create."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import yaml
 
-from deploy.running import Service
+from anyreplica.deploy.running import Service
 
 PROTECTING = (
     "AUTH_ENABLED",
@@ -25,14 +25,17 @@ PROTECTING = (
 _OFF = {"", "0", "false", "no", "off"}
 
 
-def lines(before: str, after: str) -> list[str]:
+def lines(before: str, after: str, counts: Mapping[str, int] | None = None) -> list[str]:
     """Return the differences between two stacks, one line each, with the values before and after.
 
     Args:
         before: Output of `docker stack config` for the running stack.
         after: Output of `docker stack config` for the new stack.
+        counts: The present number of tasks of each service, if it can differ from that in `before`.
     """
     old, new = dict(_flat(yaml.safe_load(before))), dict(_flat(yaml.safe_load(after)))
+    running = {f"{name}.deploy.replicas": str(count) for name, count in (counts or {}).items()}
+    old |= {path: count for path, count in running.items() if path in old}
     return [
         f"{path}: {old.get(path) or '(none)'} → {new.get(path) or '(none)'}"
         for path in sorted(old.keys() | new.keys())
@@ -54,7 +57,7 @@ def dropped(running: Service, wanted: dict[str, Any]) -> list[str]:
     return [name for name in PROTECTING if name in before - after]
 
 
-def _held(environment: dict[str, str], secrets: set[str]) -> set[str]:
+def _held(environment: dict[str, str], secrets: Iterable[str]) -> set[str]:
     """Return the protecting settings that are set, as an environment variable or as a secret with the same name."""
     files = {secret.upper() for secret in secrets}
     return {name for name in PROTECTING if name in files or environment.get(name, "").lower() not in _OFF}

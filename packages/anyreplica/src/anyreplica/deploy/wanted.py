@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from deploy.docker import docker
+from anyreplica.deploy.docker import docker
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ import sys
 import time
 from collections.abc import Callable
 
-from deploy.docker import DockerError
-from deploy.running import Service, services
-from deploy.tasks import Task, tasks
+from anyreplica.deploy.docker import DockerError
+from anyreplica.deploy.running import Service, services
+from anyreplica.deploy.tasks import Task, tasks
 
 
 class Progress:
@@ -54,7 +54,11 @@ class Progress:
         running = sum(task.state == task.wanted == "running" for task in new)
         failed = sum(task.state in ("failed", "rejected") for task in new)
         line = f"{name}: {running} of {wanted} new {'task' if wanted == 1 else 'tasks'} running"
-        return f"{line}, {failed} failed" if failed else line
+        if failed:
+            return f"{line}, {failed} failed"
+        if running == wanted and state == "updating":
+            return f"{line}; Swarm watches {'it' if wanted == 1 else 'them'} for {service.monitor_seconds:g} s"
+        return line
 
 
 def _print(line: str) -> None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from deploy.docker import docker, inspect
+from anyreplica.deploy.docker import docker, inspect
 
 OVERLAYS = "anyreplica.overlays"
 """Label of the service `mcp`; its value is the list of overlays of the last deployment, separated by spaces."""
@@ -24,16 +24,21 @@ class Service:
         return None if replicated is None else int(replicated.get("Replicas", 0))
 
     @property
+    def image(self) -> str:
+        """The image of the service's containers, with the digest if it comes from a registry."""
+        return str(self.found["Spec"]["TaskTemplate"]["ContainerSpec"]["Image"])
+
+    @property
     def environment(self) -> dict[str, str]:
         """The environment variables of the service's containers."""
         container = self.found["Spec"]["TaskTemplate"]["ContainerSpec"]
         return dict(line.split("=", 1) for line in container.get("Env") or () if "=" in line)
 
     @property
-    def secrets(self) -> set[str]:
-        """The file names of the secrets in the service's containers."""
+    def secrets(self) -> dict[str, str]:
+        """The name of each secret of the service, by the name of its file in the containers."""
         container = self.found["Spec"]["TaskTemplate"]["ContainerSpec"]
-        return {each["File"]["Name"] for each in container.get("Secrets") or () if each.get("File")}
+        return {each["File"]["Name"]: each["SecretName"] for each in container.get("Secrets") or () if each.get("File")}
 
     @property
     def labels(self) -> dict[str, str]:
@@ -50,6 +55,12 @@ class Service:
         """Start time and state of the last update; the state is `completed`, `rollback_completed` or another."""
         status = self.found.get("UpdateStatus") or {}
         return status.get("StartedAt", ""), status.get("State", "")
+
+    @property
+    def monitor_seconds(self) -> float:
+        """For how long Swarm watches a new task before the update goes on, in seconds."""
+        nanoseconds = (self.found["Spec"].get("UpdateConfig") or {}).get("Monitor", 5e9)
+        return float(nanoseconds) / 1e9
 
     @property
     def published(self) -> list[int]:

@@ -5,7 +5,7 @@ import subprocess
 from dataclasses import dataclass
 from typing import Any
 
-from deploy.docker import DockerError, docker, inspect
+from anyreplica.deploy.docker import DockerError, docker, inspect
 
 _LOG_SECONDS = 10
 _LOG_LINES = 20

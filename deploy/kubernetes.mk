@@ -1,0 +1,7 @@
+# Targets for Kubernetes.
+
+MANIFESTS ?= build/k8s.yaml
+.PHONY: k8s
+
+k8s: ## write the Helm chart as plain manifests for Kubernetes (HELM_FLAGS="--values my.yaml" changes its values)
+	@NAME=$(NAME) IMAGE=$(IMAGE) deploy/manifests.sh $(MANIFESTS) $(HELM_FLAGS)

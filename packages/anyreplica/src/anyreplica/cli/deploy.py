@@ -1,0 +1,75 @@
+"""The command `anyreplica deploy`, which deploys the stack of this folder to a Docker Swarm."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from anyreplica.deploy.deployment import Refused, deploy
+from anyreplica.deploy.docker import DockerError
+
+_ABOUT = """\
+Deploy the stack to the Docker Swarm of the current Docker context, and wait
+until it serves.
+
+Before the deployment starts, the program shows what will change. If OVERLAYS,
+REPLICAS, WORKERS or a variable AUTOSCALE_… or …_SECRET is unset, it keeps the
+value of the running stack. With --rollback, it deploys the image that the replicas had
+before their present one. The files and the other variables stay as they are now."""
+
+_ENVIRONMENT = """\
+environment variables:
+  STACK           name of the stack (default: mcp-swarm)
+  IMAGE           image of the replicas (default: mcp-swarm:latest)
+  OVERLAYS        overlays of stack.yml, separated by spaces, such as
+                  deploy/jobs.yml deploy/edge.yml; empty: none
+  REPLICAS        number of replicas (default for a new stack: 3)
+  WORKERS         number of workers (with deploy/jobs.yml; default: 2)
+  AUTOSCALE_MIN, AUTOSCALE_MAX, AUTOSCALE_TARGET, AUTOSCALE_DOWN_SECONDS,
+  AUTOSCALE_WORKERS, AUTOSCALE_WORKERS_MIN, AUTOSCALE_WORKERS_MAX
+                  bounds of automatic scaling (with deploy/autoscale.yml)
+  REPEAT_TOOLS    more tools that the edge proxy may safely call twice,
+                  separated by spaces; it always includes the tools with
+                  readOnlyHint or idempotentHint
+  REQUEST_STATE_KEYS_SECRET, AUTH_TOKEN_SECRET, API_KEYS_SECRET,
+  EDGE_PEM_SECRET
+                  names of other secrets that replace these
+  ALLOW_DROP      security settings that the deployment may remove from the
+                  stack, separated by spaces, such as AUTH_ENABLED RATE_LIMIT;
+                  without it, such a deployment is refused
+  DEPLOY_SECONDS  time limit for the deployment, in seconds (default: 600)
+  DEPLOY_FLAGS    more flags for docker stack deploy
+
+stack.yml and the overlays use more variables, such as PORT.
+
+examples:
+  OVERLAYS=deploy/jobs.yml REPLICAS=5 anyreplica deploy
+  anyreplica deploy --rollback
+
+exit codes:
+  0  the stack serves
+  1  docker failed, Swarm rolled the update back, or the time limit passed
+  2  refused; nothing has changed
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Deploy the stack and return the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="anyreplica deploy",
+        description=_ABOUT,
+        epilog=_ENVIRONMENT,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--rollback", action="store_true", help="deploy the image that the replicas had before")
+    rollback = parser.parse_args(arguments).rollback
+    stack = os.environ.get("STACK", "mcp-swarm")
+    image = None if rollback else os.environ.get("IMAGE", "mcp-swarm:latest")
+    try:
+        return 0 if deploy(stack, image) else 1
+    except Refused as error:
+        print(error, file=sys.stderr)
+        return 2
+    except DockerError as error:
+        print(error, file=sys.stderr)
+        return 1

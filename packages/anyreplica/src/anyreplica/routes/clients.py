@@ -1,0 +1,97 @@
+"""How common clients learn of a server: the command or the file of each of them.
+
+The home page shows this, and `anyreplica install` does it.
+"""
+
+import base64
+import json
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+_HEADER = re.compile(r"Authorization: Bearer (<token>|\$\w+)")
+
+TOKEN = "<token>"  # noqa: S105
+"""Stands for the token on the home page."""
+
+
+@dataclass(frozen=True)
+class Client:
+    """A client, and what tells it of a server.
+
+    Attributes:
+        key: Its name on the command line.
+        name: Its name for people.
+        command: The command that adds the server. Empty: the client has a file.
+        file: The file of the client, in the user's home.
+        servers: The key of all servers in the file.
+        server: The name of the server.
+        entry: The value of the server in the file.
+        link: A link that adds the server in the client. Empty: the client has none.
+    """
+
+    key: str
+    name: str
+    command: tuple[str, ...] = ()
+    file: str = ""
+    servers: str = "mcpServers"
+    server: str = ""
+    entry: Mapping[str, Any] = field(default_factory=dict)
+    link: str = ""
+
+    @property
+    def place(self) -> str:
+        """Where the text belongs: `shell`, or the file."""
+        return "shell" if self.command else f"~/{self.file}"
+
+    @property
+    def text(self) -> str:
+        """The command, or the content of a file that has only this server."""
+        if self.command:
+            return " ".join(map(_quoted, self.command))
+        return json.dumps({self.servers: {self.server: self.entry}}, indent=2)
+
+
+def clients(name: str, url: str, token: str = "", variable: str = "MCP_TOKEN") -> list[Client]:
+    """Return all clients that we know.
+
+    Args:
+        name: The name of the server.
+        url: The URL of its MCP endpoint.
+        token: What the header `Authorization` has after `Bearer`. Empty: the server needs no token.
+        variable: The environment variable with the token, for a client that stores the name of a variable instead.
+    """
+    bearer = f"Authorization: Bearer {token}"
+    header = ("--header", bearer) if token else ()
+    headers = {"headers": {"Authorization": f"Bearer {token}"}} if token else {}
+    named = ("--bearer-token-env-var", variable) if token else ()
+    entry = {"type": "http", "url": url, **headers}
+    encoded = base64.b64encode(json.dumps({"url": url, **headers}).encode()).decode()
+    cursor = f"cursor://anysphere.cursor-deeplink/mcp/install?name={quote(name)}&config={quote(encoded)}"
+    vscode = json.dumps({"name": name, **entry})
+    return [
+        Client("claude-code", "Claude Code", ("claude", "mcp", "add", "--transport", "http", name, url, *header)),
+        Client("cursor", "Cursor", file=".cursor/mcp.json", server=name, entry=entry, link=cursor),
+        Client("vscode", "VS Code", ("code", "--add-mcp", vscode), link=f"vscode:mcp/install?{quote(vscode)}"),
+        Client(
+            "windsurf",
+            "Windsurf",
+            file=".codeium/windsurf/mcp_config.json",
+            server=name,
+            entry={"serverUrl": url, **headers},
+        ),
+        Client("codex", "Codex", ("codex", "mcp", "add", name, "--url", url, *named)),
+        Client(
+            "gemini",
+            "Gemini CLI",
+            ("gemini", "mcp", "add", "--scope", "user", "--transport", "http", *header, name, url),
+        ),
+    ]
+
+
+def _quoted(word: str) -> str:
+    """Return a word for a shell. The shell replaces a variable in a header."""
+    return f'"{word}"' if _HEADER.fullmatch(word) else shlex.quote(word)
