@@ -77,7 +77,7 @@ format: $(READY) ## format the code
 
 image: ## build the Docker image (EXTRAS="traces examples" adds their dependencies)
 	docker build --build-arg PYTHON_IMAGE=$(PYTHON_IMAGE) --build-arg EXTRAS="$(EXTRAS)" -f server/Dockerfile -t $(IMAGE) .
-	@$(if $(wildcard $(SERVES)),echo "Built $(IMAGE), also tagged as $$($(BIN)/python -m anyreplica.deploy.image $(IMAGE)).")
+	@[ ! -f $(SERVES) ] || echo "Built $(IMAGE), also tagged as $$($(BIN)/python -m anyreplica.deploy.image $(IMAGE))."
 
 add: $(READY) ## add a dependency and keep all other versions (PACKAGE=nltk)
 	@test -n "$(PACKAGE)" || { echo "PACKAGE is not set. Example: make add PACKAGE=nltk" >&2; exit 2; }
@@ -115,9 +115,6 @@ ANYREPLICA := -e $(SOURCE)
 else ifneq ($(WHEEL),)
 ANYREPLICA := $(WHEEL)
 COMPILE += --no-sources -c $(VENV)/wheel.txt
-locks:: $(VENV)/wheel.txt
-$(VENV)/wheel.txt: $(WHEEL)
-	@echo "anyreplica @ file://$(CURDIR)/$<" >$@
 else
 ANYREPLICA := -r locks/anyreplica.txt
 COMPILE += --no-sources -c locks/anyreplica.txt
@@ -139,6 +136,7 @@ $(SERVES): $(SERVER_LOCKS) $(wildcard $(SOURCE)/pyproject.toml locks/anyreplica.
 	@$(PYTHON) -m venv --clear $(VENV)
 	@set -o pipefail; $(INSTALL) --require-hashes $(SERVER_LOCKS:%=-r %) | $(call PROGRESS,$(SERVER_LOCKS))
 	@$(INSTALL) --quiet $(if $(WHEEL),,--no-build-isolation) $(ANYREPLICA)
+	@$(if $(WHEEL),echo "anyreplica @ file://$(CURDIR)/$(WHEEL)" >$(VENV)/wheel.txt)
 	@touch $@
 
 $(READY): $(SERVES) $(LOCKS)

@@ -5,10 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fastmcp import FastMCP
 
-from anyreplica import Settings
+from anyreplica import Settings, create_app
 from anyreplica.components.discovery import discover
 from anyreplica.components.importing import DiscoveryError
+from anyreplica.settings.errors import StartupError
 
 TOOL = "from fastmcp.tools import tool\n\n@tool\nasync def {name}() -> str:\n    '''A tool.'''\n    return ''\n"
 
@@ -199,3 +201,12 @@ def test_a_missing_package_has_a_remedy_in_a_project(pack: Path) -> None:
     Path("Makefile").write_text("all:\nadd: ready\n")
     name = "no_such_package"
     assert refusal("pack") == f"{plain}; if it is a package, run make add PACKAGE={name}"
+
+
+def test_one_object_for_two_apps_is_refused() -> None:
+    """A `create_mcp` that returns the object of its module would add all components to it a second time."""
+    mcp = FastMCP("server")
+    create_app(mcp, Settings(mcp_components=("server",)))
+    with pytest.raises(StartupError, match=r"got the same FastMCP object a second time.*inside of create_mcp"):
+        create_app(mcp, Settings(mcp_components=("server",)))
+    create_app(mcp, Settings(mcp_components=()))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from typing import Any
+from weakref import WeakSet
 
 from fastmcp import FastMCP
 from fastmcp.prompts import Prompt
@@ -25,6 +26,9 @@ from anyreplica.mcp.sdk_components import asking, serve_sdk_server
 from anyreplica.mcp.server_setup import ServerSetup
 from anyreplica.settings import CoreSettings
 from anyreplica.settings.errors import StartupError
+
+_COMPLETED: WeakSet[FastMCP] = WeakSet()
+"""The servers that have got the components of the packs."""
 
 
 def check_every_part_is_served(mcp: FastMCP, parts: Iterable[tuple[str, object]]) -> None:
@@ -65,6 +69,11 @@ def serve_components(
         return serve_sdk_server(mcp, settings)
     discovered = discover(settings, wraps)
     found = discovered.components
+    if found and mcp in _COMPLETED:
+        raise StartupError(
+            "create_app got the same FastMCP object a second time, and MCP_COMPONENTS has already added components to "
+            "it; make a new object in each call (in the template: inside of create_mcp in server/mcp_app.py)"
+        )
     setup = ServerSetup(
         mcp,
         discovered.preparation.prepare,
@@ -87,6 +96,8 @@ def serve_components(
     with sdk.refusing_duplicates(mcp):
         for item in found:
             _add(mcp, item)
+    if found:
+        _COMPLETED.add(mcp)
     try:
         setup.apply()
     except ValueError as error:
