@@ -164,8 +164,9 @@ def test_change_the_keys_of_request_states(stack: Stack) -> None:
     name = f"request_state_keys_{secrets.token_hex(4)}"
     values = {"$OLD": "a" * 64, "$NEW": "b" * 64, "request_state_keys_2": name}
     try:
+        run_block("secret create auth_token_2", stack, {"auth_token_2": f"{name}_b"})
         run_block("REQUEST_STATE_KEYS_SECRET", stack, {**values, "make deploy": f"IMAGE={IMAGE}:good make deploy"})
         assert f"Keeping REQUEST_STATE_KEYS_SECRET={name}" in stack.deploy("good")
     finally:
         stack.deploy("good", "REQUEST_STATE_KEYS_SECRET=request_state_keys")
-        docker("secret", "rm", name, check=False)
+        docker("secret", "rm", name, f"{name}_b", check=False)
