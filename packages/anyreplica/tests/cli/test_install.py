@@ -9,6 +9,8 @@ import pytest
 
 from anyreplica.cli.main import main
 
+pytestmark = pytest.mark.servers  # the stand-ins are processes
+
 URL = "https://mcp.example.com/mcp"
 Install = Callable[..., int]
 

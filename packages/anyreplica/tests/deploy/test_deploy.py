@@ -3,7 +3,7 @@
 import pytest
 
 from anyreplica.deploy import difference
-from anyreplica.deploy.running import Service
+from anyreplica.deploy.running import RunningService
 from tests.deploy.conftest import Swarm
 
 pytestmark = [pytest.mark.servers, pytest.mark.needs("docker")]
@@ -123,10 +123,10 @@ def test_protection_is_not_dropped_by_mistake(swarm: Swarm) -> None:
 def test_a_protecting_setting_may_be_a_secret(name: str) -> None:
     """A secret with the name of a protecting setting protects, too; a setting that is off does not protect."""
 
-    def running(environment: list[str], secrets: list[str]) -> Service:
+    def running(environment: list[str], secrets: list[str]) -> RunningService:
         files = [{"File": {"Name": secret}, "SecretName": secret} for secret in secrets]
         container = {"Env": environment, "Secrets": files}
-        return Service("mcp", {"Spec": {"TaskTemplate": {"ContainerSpec": container}}})
+        return RunningService("mcp", {"Spec": {"TaskTemplate": {"ContainerSpec": container}}})
 
     secret = name.lower()
     assert difference.dropped(running([f"{name}=x"], []), {}) == [name]

@@ -25,7 +25,7 @@ def stack(images: None) -> Iterator[Stack]:
     """A separate stack with jobs."""
     made = Stack(f"{NAME}-operate", PORT="8151", STACK=f"{NAME}-operate")
     try:
-        made.deploy("good", "REPLICAS=2", "WORKERS=1", "OVERLAYS=deploy/jobs.yml")
+        made.deploy("good", "REPLICAS=1", "WORKERS=1", "OVERLAYS=deploy/jobs.yml")
         yield made
     finally:
         made.make("undeploy")
@@ -89,7 +89,7 @@ def test_find_out_why_a_container_ended(stack: Stack) -> None:
     docker("--host", host, "kill", container)
     told = run_block(r"\.State\.OOMKilled", stack, {"CONTAINER": container}, host)
     assert told.split() == ["false", "137"]
-    stack.wait("2/2", 120)
+    stack.wait("1/1", 120)
     listed = docker("service", "ps", "--no-trunc", f"{stack.name}_worker")
     assert "task: non-zero exit (137)" in listed
     assert "Running" in run_block("ps --no-trunc", stack)
@@ -125,7 +125,7 @@ def test_take_a_node_out(stack: Stack) -> None:
     try:
         run_block("availability drain", stack, {"NODE": name})
         until(lambda: name not in stack.nodes(), "the node has no replica", 120)
-        stack.wait("2/2", 120)
+        stack.wait("1/1", 120)
     finally:
         docker("node", "update", "--availability", "active", name)
 

@@ -5,8 +5,8 @@ import os
 import sys
 from collections.abc import Sequence
 
-from anyreplica.deploy.deployment import Refused, deploy
-from anyreplica.deploy.docker import DockerError
+from anyreplica.deploy.deployment import DeploymentRefused, deploy
+from anyreplica.deploy.docker import DockerCommandError
 
 _ABOUT = """\
 Deploy the stack to the Docker Swarm of the current Docker context, and wait
@@ -67,9 +67,9 @@ def main(arguments: Sequence[str]) -> int:
     image = None if rollback else os.environ.get("IMAGE", "mcp-swarm:latest")
     try:
         return 0 if deploy(stack, image) else 1
-    except Refused as error:
+    except DeploymentRefused as error:
         print(error, file=sys.stderr)
         return 2
-    except DockerError as error:
+    except DockerCommandError as error:
         print(error, file=sys.stderr)
         return 1

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from anyreplica.routes.clients import Client, clients
+from anyreplica.routes.clients import ClientSetup, clients
 from anyreplica.settings.errors import StartupError
 
 _KEYS = [client.key for client in clients("", "")]
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _client(given: argparse.Namespace) -> Client:
+def _client(given: argparse.Namespace) -> ClientSetup:
     token = ""
     if given.token_env:
         token = f"${given.token_env}" if given.print else os.environ.get(given.token_env, "")
@@ -47,7 +47,7 @@ def _client(given: argparse.Namespace) -> Client:
     return found[given.client]
 
 
-def _run(client: Client) -> None:
+def _run(client: ClientSetup) -> None:
     """Run the command of a client.
 
     Raises:
@@ -62,7 +62,7 @@ def _run(client: Client) -> None:
     print(f"Added to {client.name}.")
 
 
-def _write(client: Client) -> None:
+def _write(client: ClientSetup) -> None:
     """Add the server to the file of a client. The other servers in the file stay.
 
     Raises:

@@ -11,8 +11,8 @@ import yaml
 
 from anyreplica.deploy import difference, image, remembered, repeatable, secret
 from anyreplica.deploy.docker import docker
-from anyreplica.deploy.progress import Progress
-from anyreplica.deploy.running import Service, services
+from anyreplica.deploy.progress import DeployProgress
+from anyreplica.deploy.running import RunningService, services
 from anyreplica.deploy.tasks import tasks, why
 from anyreplica.deploy.wanted import Wanted, wanted
 
@@ -44,7 +44,7 @@ _LABELS = {
 """For each service: its labels for automatic scaling, and the variables of the overlays that set them."""
 
 
-class Refused(Exception):
+class DeploymentRefused(Exception):
     """The deployment was refused before it changed anything; the text names the reason."""
 
 
@@ -59,8 +59,8 @@ def deploy(stack: str, asked: str | None) -> bool:
         Whether the stack serves with the new settings.
 
     Raises:
-        Refused: The deployment would remove protection, or there is no earlier image.
-        DockerError: Docker failed.
+        DeploymentRefused: The deployment would remove protection, or there is no earlier image.
+        DockerCommandError: Docker failed.
     """
     before = services(stack)
     asked = _earlier_image(stack, before) if asked is None else asked
@@ -79,7 +79,7 @@ def deploy(stack: str, asked: str | None) -> bool:
         _warn_about_nodes(local)
     print(f"Deploying {local or asked} as '{stack}' …", flush=True)
     known = {task.id for task in tasks(stack)}
-    if not _converge(stack, target, Progress(stack, before, known), local):
+    if not _converge(stack, target, DeployProgress(stack, before, known), local):
         return False
     after = {name: each for name, each in services(stack).items() if name in target.services}
     failed = [name for name, service in after.items() if _was_taken_back(before.get(name), service)]
@@ -94,17 +94,17 @@ def deploy(stack: str, asked: str | None) -> bool:
     return True
 
 
-def _earlier_image(stack: str, before: dict[str, Service]) -> str:
+def _earlier_image(stack: str, before: dict[str, RunningService]) -> str:
     """Return the image that the replicas had before their present one.
 
     Raises:
-        Refused: The stack does not run, or its replicas have had no other image.
+        DeploymentRefused: The stack does not run, or its replicas have had no other image.
     """
     if "mcp" not in before:
-        raise Refused(f"The stack '{stack}' does not run. STACK names another one.")
+        raise DeploymentRefused(f"The stack '{stack}' does not run. STACK names another one.")
     earlier = remembered.earlier_image(stack)
     if earlier is None:
-        raise Refused(
+        raise DeploymentRefused(
             f"The replicas of '{stack}' have had no image other than {before['mcp'].image} since `make deploy` keeps a "
             f"record. To deploy an image that you know: IMAGE={image.name_of(before['mcp'].image)}:TAG make deploy"
         )
@@ -112,7 +112,7 @@ def _earlier_image(stack: str, before: dict[str, Service]) -> str:
     return earlier
 
 
-def _overlays(before: dict[str, Service]) -> list[str]:
+def _overlays(before: dict[str, RunningService]) -> list[str]:
     """Return the overlays in OVERLAYS; if it is unset, those of the running stack."""
     asked = os.environ.get("OVERLAYS")
     if asked is not None:
@@ -123,7 +123,7 @@ def _overlays(before: dict[str, Service]) -> list[str]:
     return (kept or "").split()
 
 
-def _kept(before: dict[str, Service]) -> dict[str, str]:
+def _kept(before: dict[str, RunningService]) -> dict[str, str]:
     """Return counts, labels and secrets of the running stack, without the variables that the operator has set."""
     running = {
         _COUNTS[name]: str(service.replicas)
@@ -143,8 +143,8 @@ def _kept(before: dict[str, Service]) -> dict[str, str]:
     return kept
 
 
-def _refuse_dropping(before: dict[str, Service], target: Wanted) -> None:
-    """Raise `Refused` if the deployment would remove protecting settings without ALLOW_DROP."""
+def _refuse_dropping(before: dict[str, RunningService], target: Wanted) -> None:
+    """Raise `DeploymentRefused` if the deployment would remove protecting settings without ALLOW_DROP."""
     if "mcp" not in before:
         return
     allowed = set(re.split(r"[\s,]+", os.environ.get("ALLOW_DROP", "")))
@@ -152,7 +152,7 @@ def _refuse_dropping(before: dict[str, Service], target: Wanted) -> None:
     if dropped:
         names = " ".join(dropped)
         ran_with = before["mcp"].overlays
-        raise Refused(
+        raise DeploymentRefused(
             f"Refused: this deployment would drop {names}, which the running stack has. Nothing has changed.\n"
             + (f'The running stack has OVERLAYS="{ran_with}".\n' if ran_with else "")
             + "To keep the settings, deploy with the overlay that has them.\n"
@@ -160,7 +160,7 @@ def _refuse_dropping(before: dict[str, Service], target: Wanted) -> None:
         )
 
 
-def _show_changes(stack: str, before: dict[str, Service], target: Wanted) -> None:
+def _show_changes(stack: str, before: dict[str, RunningService], target: Wanted) -> None:
     old = remembered.recall(stack)
     if old is None:
         return
@@ -180,7 +180,7 @@ def _warn_about_nodes(local: str) -> None:
         )
 
 
-def _converge(stack: str, target: Wanted, progress: Progress, local: str | None) -> bool:
+def _converge(stack: str, target: Wanted, progress: DeployProgress, local: str | None) -> bool:
     """Deploy, print the progress, and return whether the stack has converged within DEPLOY_SECONDS."""
     seconds = float(os.environ.get("DEPLOY_SECONDS") or 600)
     flags = ["--detach=false", *os.environ.get("DEPLOY_FLAGS", "").split()]
@@ -223,12 +223,12 @@ def _without_registry(said: str, local: str | None) -> str:
     return said.strip()
 
 
-def _was_taken_back(before: Service | None, after: Service) -> bool:
+def _was_taken_back(before: RunningService | None, after: RunningService) -> bool:
     began, state = after.update
     return (before is None or before.update[0] != began) and ("rollback" in state or "paused" in state)
 
 
-def _explain(stack: str, name: str, service: Service, known: set[str]) -> None:
+def _explain(stack: str, name: str, service: RunningService, known: set[str]) -> None:
     state = service.update[1]
     outcome = "rolled it back" if "rollback" in state else "paused it"
     print(f"The update of {name} failed, and Swarm {outcome} ({state}).", file=sys.stderr)
@@ -250,7 +250,7 @@ def _remove_dropped(stack: str, target: Wanted) -> None:
         print(f"Removed {name}: none of the files has it any more.")
 
 
-def _print_url(stack: str, after: dict[str, Service]) -> None:
+def _print_url(stack: str, after: dict[str, RunningService]) -> None:
     host = urlsplit(docker("context", "inspect", "--format", "{{.Endpoints.docker.Host}}")).hostname or "localhost"
     host = f"[{host}]" if ":" in host else host
     front = after.get("edge") or after["mcp"]

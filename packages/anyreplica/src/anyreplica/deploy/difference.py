@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from anyreplica.deploy.running import Service
+from anyreplica.deploy.running import RunningService
 
 PROTECTING = (
     "AUTH_ENABLED",
@@ -43,7 +43,7 @@ def lines(before: str, after: str, counts: Mapping[str, int] | None = None) -> l
     ]
 
 
-def dropped(running: Service, wanted: dict[str, Any]) -> list[str]:
+def dropped(running: RunningService, wanted: dict[str, Any]) -> list[str]:
     """Return the protecting settings that the running service has and the new service would not have.
 
     Args:

@@ -6,7 +6,7 @@ import subprocess
 from typing import Any
 
 
-class DockerError(Exception):
+class DockerCommandError(Exception):
     """The docker command failed; the text is its error output."""
 
 
@@ -19,7 +19,7 @@ def docker(*arguments: str, stdin: str | None = None, **environment: str) -> str
         environment: Environment variables, in addition to those of this process.
 
     Raises:
-        DockerError: The exit code was not 0, or the docker command is missing.
+        DockerCommandError: The exit code was not 0, or the docker command is missing.
     """
     try:
         done = subprocess.run(
@@ -31,9 +31,11 @@ def docker(*arguments: str, stdin: str | None = None, **environment: str) -> str
             env={**os.environ, **environment},
         )
     except FileNotFoundError:
-        raise DockerError("The docker command is not installed or not on PATH.") from None
+        raise DockerCommandError("The docker command is not installed or not on PATH.") from None
     if done.returncode:
-        raise DockerError(done.stderr.strip() or f"docker {arguments[0]} failed with exit code {done.returncode}.")
+        raise DockerCommandError(
+            done.stderr.strip() or f"docker {arguments[0]} failed with exit code {done.returncode}."
+        )
     return done.stdout.rstrip("\n")
 
 
@@ -41,7 +43,7 @@ def rows(*arguments: str) -> list[dict[str, Any]]:
     """Run a docker command that prints a list, and return one object per line.
 
     Raises:
-        DockerError: As for `docker`.
+        DockerCommandError: As for `docker`.
     """
     return [json.loads(line) for line in docker(*arguments, "--format", "{{json .}}").splitlines()]
 
@@ -50,7 +52,7 @@ def inspect(kind: str, *names: str) -> list[dict[str, Any]]:
     """Return the details of services, tasks, images, configs or secrets.
 
     Raises:
-        DockerError: As for `docker`; for example if a name does not exist.
+        DockerCommandError: As for `docker`; for example if a name does not exist.
     """
     found: list[dict[str, Any]] = json.loads(docker(kind, "inspect", *names)) if names else []
     return found
@@ -60,6 +62,6 @@ def exists(kind: str, name: str) -> bool:
     """Return whether a secret or an image with this name exists."""
     try:
         docker(kind, "inspect", name)
-    except DockerError:
+    except DockerCommandError:
         return False
     return True

@@ -10,7 +10,7 @@ same name would change nothing. Therefore an image without a registry gets a tag
 import re
 import sys
 
-from anyreplica.deploy.docker import DockerError, docker, inspect
+from anyreplica.deploy.docker import DockerCommandError, docker, inspect
 
 _CONTENT = "[0-9a-f]{12}"
 
@@ -23,13 +23,13 @@ def by_content(image: str) -> str | None:
     `app:latest` becomes `app:3f2a9c1d0b7e`, `app:1.2` becomes `app:1.2-3f2a9c1d0b7e`.
 
     Raises:
-        DockerError: The tag can't be set.
+        DockerCommandError: The tag can't be set.
     """
     if "@" in image or _has_registry(image):
         return None
     try:
         (found,) = inspect("image", image)
-    except DockerError:
+    except DockerCommandError:
         return None
     if found.get("RepoDigests") and "/" in image:  # Newer engines give digests to local images, too.
         return None

@@ -4,12 +4,12 @@ import sys
 import time
 from collections.abc import Callable
 
-from anyreplica.deploy.docker import DockerError
-from anyreplica.deploy.running import Service, services
-from anyreplica.deploy.tasks import Task, tasks
+from anyreplica.deploy.docker import DockerCommandError
+from anyreplica.deploy.running import RunningService, services
+from anyreplica.deploy.tasks import SwarmTask, tasks
 
 
-class Progress:
+class DeployProgress:
     """A monitor that compares a stack with its state before the deployment and prints each change.
 
     Args:
@@ -20,7 +20,7 @@ class Progress:
     """
 
     def __init__(
-        self, stack: str, before: dict[str, Service], known: set[str], say: Callable[[str], None] | None = None
+        self, stack: str, before: dict[str, RunningService], known: set[str], say: Callable[[str], None] | None = None
     ) -> None:
         self._stack = stack
         self._before = before
@@ -33,7 +33,7 @@ class Progress:
         """Read the state of the stack once and print the changes since the last time."""
         try:
             found, all_tasks = services(self._stack), tasks(self._stack)
-        except DockerError:  # The next call tries again.
+        except DockerCommandError:  # The next call tries again.
             return
         for name, service in found.items():
             line = self._line(name, service, [task for task in all_tasks if task.service == service.found["ID"]])
@@ -41,7 +41,7 @@ class Progress:
                 self._said[name] = line
                 self._say(f"  {time.monotonic() - self._began:4.0f} s  {line}")
 
-    def _line(self, name: str, service: Service, its: list[Task]) -> str:
+    def _line(self, name: str, service: RunningService, its: list[SwarmTask]) -> str:
         new = [task for task in its if task.id not in self._known]
         began, state = service.update
         if state.startswith("rollback") and name in self._before and self._before[name].update[0] != began:

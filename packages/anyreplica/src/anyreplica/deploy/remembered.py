@@ -18,7 +18,7 @@ def recall(stack: str) -> str | None:
     """Return the output of `docker stack config` for the last deployment; None if there was no deployment.
 
     Raises:
-        DockerError: Docker can't reach a manager of a Swarm.
+        DockerCommandError: Docker can't reach a manager of a Swarm.
     """
     spec = _newest(stack)
     return base64.b64decode(spec["Data"]).decode() if spec else None
@@ -28,7 +28,7 @@ def earlier_image(stack: str) -> str | None:
     """Return the image that the replicas had before their present one; None if they have had no other image.
 
     Raises:
-        DockerError: Docker can't reach a manager of a Swarm.
+        DockerCommandError: Docker can't reach a manager of a Swarm.
     """
     image: str | None = (_newest(stack).get("Labels") or {}).get(_EARLIER_IMAGE)
     return image
@@ -43,7 +43,7 @@ def remember(stack: str, text: str, earlier: str | None = None) -> None:
         earlier: The image that the replicas had before this deployment, if it has changed their image.
 
     Raises:
-        DockerError: Docker can't reach a manager of a Swarm.
+        DockerCommandError: Docker can't reach a manager of a Swarm.
     """
     if earlier is None:
         if recall(stack) == text:

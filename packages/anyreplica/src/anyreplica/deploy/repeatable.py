@@ -2,7 +2,7 @@
 
 import os
 
-from anyreplica.deploy.docker import DockerError, docker
+from anyreplica.deploy.docker import DockerCommandError, docker
 
 EDGE = "deploy/edge.yml"
 
@@ -15,6 +15,6 @@ def tools(image: str) -> str:
     command = ["run", "--rm", "--network", "none", *given, image, "python", "-m", "server", "check", "--repeatable"]
     try:
         named += docker(*command).split()
-    except DockerError as error:
+    except DockerCommandError as error:
         print(f"The edge proxy retries only the tools in REPEAT_TOOLS: can't list the tools of {image}: {error}")
     return " ".join(sorted(set(named))) or "-"

@@ -10,7 +10,7 @@ OVERLAYS = "anyreplica.overlays"
 
 
 @dataclass(frozen=True)
-class Service:
+class RunningService:
     """A service of the running stack."""
 
     name: str
@@ -69,12 +69,14 @@ class Service:
         return [int(port["PublishedPort"]) for port in ports if port.get("PublishedPort")]
 
 
-def services(stack: str) -> dict[str, Service]:
+def services(stack: str) -> dict[str, RunningService]:
     """Return the services of a stack; the keys are the names without the name of the stack.
 
     Raises:
-        DockerError: Docker can't reach a manager of a Swarm.
+        DockerCommandError: Docker can't reach a manager of a Swarm.
     """
     ids = docker("service", "ls", "--quiet", "--filter", f"label=com.docker.stack.namespace={stack}").split()
     found = inspect("service", *ids)
-    return {each["Spec"]["Name"].removeprefix(f"{stack}_"): Service(each["Spec"]["Name"], each) for each in found}
+    return {
+        each["Spec"]["Name"].removeprefix(f"{stack}_"): RunningService(each["Spec"]["Name"], each) for each in found
+    }

@@ -29,7 +29,7 @@ def make(names: Iterable[str]) -> list[str]:
     """Create the secrets that are missing and can be generated, and return lines for the operator.
 
     Raises:
-        DockerError: Docker can't create a secret.
+        DockerCommandError: Docker can't create a secret.
     """
     lines = []
     for name in names:

@@ -5,14 +5,14 @@ import subprocess
 from dataclasses import dataclass
 from typing import Any
 
-from anyreplica.deploy.docker import DockerError, docker, inspect
+from anyreplica.deploy.docker import DockerCommandError, docker, inspect
 
 _LOG_SECONDS = 10
 _LOG_LINES = 20
 
 
 @dataclass(frozen=True)
-class Task:
+class SwarmTask:
     """One task of a service."""
 
     id: str
@@ -30,26 +30,26 @@ class Task:
     """Time of creation, as ISO 8601."""
 
 
-def tasks(stack: str) -> list[Task]:
+def tasks(stack: str) -> list[SwarmTask]:
     """Return all tasks of a stack, including tasks that have ended. The newest task is the last.
 
     Raises:
-        DockerError: Docker can't reach a manager of a Swarm.
+        DockerCommandError: Docker can't reach a manager of a Swarm.
     """
     try:
         ids = docker("stack", "ps", "--quiet", "--no-trunc", stack).split()
-    except DockerError as error:
+    except DockerCommandError as error:
         if "nothing found" in str(error).lower():
             return []
         raise
     return sorted((_task(each) for each in _inspected(ids)), key=lambda task: task.created)
 
 
-def why(task: Task) -> list[str]:
+def why(task: SwarmTask) -> list[str]:
     """Return lines that explain why a task failed: the reason, the node and its last log lines."""
     try:
         node = inspect("node", task.node)[0]["Description"]["Hostname"] if task.node else "no node"
-    except DockerError:
+    except DockerCommandError:
         node = task.node
     lines = [f"Reason: {task.error} (on {node})"]
     logged = last_lines(task)
@@ -58,7 +58,7 @@ def why(task: Task) -> list[str]:
     return lines
 
 
-def last_lines(task: Task) -> list[str]:
+def last_lines(task: SwarmTask) -> list[str]:
     """Return the last 20 log lines of a task; wait at most 10 s for its node."""
     command = ["docker", "service", "logs", "--raw", "--tail", str(_LOG_LINES), task.id]
     try:
@@ -76,14 +76,14 @@ def _inspected(ids: list[str]) -> list[dict[str, Any]]:
         return []
     try:
         found: list[dict[str, Any]] = json.loads(docker("inspect", "--type", "task", *ids))
-    except DockerError:
+    except DockerCommandError:
         return [] if len(ids) == 1 else [each for identity in ids for each in _inspected([identity])]
     return found
 
 
-def _task(found: dict[str, Any]) -> Task:
+def _task(found: dict[str, Any]) -> SwarmTask:
     status = found.get("Status") or {}
-    return Task(
+    return SwarmTask(
         id=found["ID"],
         service=found["ServiceID"],
         state=status.get("State", ""),

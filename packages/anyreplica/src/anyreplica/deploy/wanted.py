@@ -44,7 +44,7 @@ def wanted(overlays: list[str], **variables: str) -> Wanted:
     """Read stack.yml and the overlays.
 
     Raises:
-        DockerError: A file is missing or wrong; the text names it.
+        DockerCommandError: A file is missing or wrong; the text names it.
     """
     variables |= {
         "HAPROXY_CFG": checksum(Path("deploy/haproxy.cfg")),

@@ -19,7 +19,7 @@ TOKEN = "<token>"  # noqa: S105
 
 
 @dataclass(frozen=True)
-class Client:
+class ClientSetup:
     """A client, and what tells it of a server.
 
     Attributes:
@@ -55,7 +55,7 @@ class Client:
         return json.dumps({self.servers: {self.server: self.entry}}, indent=2)
 
 
-def clients(name: str, url: str, token: str = "", variable: str = "MCP_TOKEN") -> list[Client]:
+def clients(name: str, url: str, token: str = "", variable: str = "MCP_TOKEN") -> list[ClientSetup]:
     """Return all clients that we know.
 
     Args:
@@ -73,18 +73,18 @@ def clients(name: str, url: str, token: str = "", variable: str = "MCP_TOKEN") -
     cursor = f"cursor://anysphere.cursor-deeplink/mcp/install?name={quote(name)}&config={quote(encoded)}"
     vscode = json.dumps({"name": name, **entry})
     return [
-        Client("claude-code", "Claude Code", ("claude", "mcp", "add", "--transport", "http", name, url, *header)),
-        Client("cursor", "Cursor", file=".cursor/mcp.json", server=name, entry=entry, link=cursor),
-        Client("vscode", "VS Code", ("code", "--add-mcp", vscode), link=f"vscode:mcp/install?{quote(vscode)}"),
-        Client(
+        ClientSetup("claude-code", "Claude Code", ("claude", "mcp", "add", "--transport", "http", name, url, *header)),
+        ClientSetup("cursor", "Cursor", file=".cursor/mcp.json", server=name, entry=entry, link=cursor),
+        ClientSetup("vscode", "VS Code", ("code", "--add-mcp", vscode), link=f"vscode:mcp/install?{quote(vscode)}"),
+        ClientSetup(
             "windsurf",
             "Windsurf",
             file=".codeium/windsurf/mcp_config.json",
             server=name,
             entry={"serverUrl": url, **headers},
         ),
-        Client("codex", "Codex", ("codex", "mcp", "add", name, "--url", url, *named)),
-        Client(
+        ClientSetup("codex", "Codex", ("codex", "mcp", "add", name, "--url", url, *named)),
+        ClientSetup(
             "gemini",
             "Gemini CLI",
             ("gemini", "mcp", "add", "--scope", "user", "--transport", "http", *header, name, url),
