@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from reference import chart, command_line, python_api, settings_table
+from reference import chart, command_line, llms, python_api, settings_table
 from upstream import differences
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -18,6 +18,7 @@ PAGES: dict[Path, Callable[[], str]] = {
     FOLDER / "command-line.md": command_line.page,
     FOLDER / "python-api.md": python_api.page,
     DOCS / "explanation" / "differences.md": differences.page,
+    DOCS / "llms.txt": llms.page,
     **chart.FILES,
 }
 
