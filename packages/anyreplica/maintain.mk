@@ -7,7 +7,7 @@ SUITE := $(SOURCE)/tests/conformance/node_modules/.ready
 LOCKS += locks/examples.lock $(SOURCE)/dev.lock
 $(READY): $(LOCKS)
 
-.PHONY: docs docs-serve reference test-all test-system test-world test-busy test-swarm \
+.PHONY: docs docs-serve reference pictures test-all test-system test-world test-busy test-swarm \
   test-fastmcp test-versions test-attacks bench bench-exchange bench-instructions \
   bench-generators bench-jobs conformance wheel sbom
 
@@ -76,6 +76,9 @@ locks::
 	@$(call compile_after,$(filter locks/%,$(SERVER_LOCKS) $(LOCKS)),$(SOURCE)/pyproject.toml --all-extras \
 	  --group $(SOURCE)/pyproject.toml:dev --overrides $(SOURCE)/overrides.txt,$(SOURCE)/dev.lock)
 	@$(COMPILE) --no-deps $(SOURCE)/upstream/requirements.in $(SERVER_LOCKS:%=-c %) $(LOCKS:%=-c %) -o $(SOURCE)/upstream/requirements.lock
+
+pictures: $(READY) ## make the pictures of terminals and pages in docs/images (half a minute; needs chromium)
+	@cd $(SOURCE) && $(CURDIR)/$(BIN)/python -m reference.pictures
 
 bench: $(READY) ## run the studies of docs/explanation/benchmarks.md (30 minutes; --quick: 3 minutes; --all: all studies)
 	@PYTHONPATH=$(SOURCE) $(BIN)/python -m benchmarks.suite $(ARGS)

@@ -60,7 +60,7 @@ _FOR_KUBERNETES = {
     f"{_TASKS} exit code in the column ERROR.": f"{_PODS} exit code of the last state.",
     'For "non-zero exit (3)"': "For exit code 3",
     'For "No such image", push the image or copy it to each node.': 'For "ImagePullBackOff", push the image.',
-    "with a deployment, deploy the previous image (IMAGE=… make deploy).": "with an upgrade, run helm rollback.",
+    "with a deployment, deploy the previous image (make rollback).": "with an upgrade, run helm rollback.",
     "of the secret metrics_token: deploy again.": "of the secret metrics_token: run kubectl rollout restart.",
     "The stack was deployed with more replicas.": "The release has more replicas.",
     "with docker service scale, deploy with the new number (make deploy REPLICAS=…).": (

@@ -160,7 +160,7 @@ def _routed(
     open_ = [
         version_route(settings.mcp_name, replica.name, replica.lifecycle, endpoint.tool_paths, guarded=is_guarded),
         Route("/health", probes[0].endpoint),
-        home_route(settings, replica.name, None if is_guarded else server.catalogue),
+        home_route(settings, replica.name, server.mcp.version or "", None if is_guarded else server.catalogue),
         *replica.attached("open_routes"),
     ]
     deep = DeepHealth([*replica.attached("checks"), *server.components.checks]).route()

@@ -1,9 +1,13 @@
 """Tests of `make deploy` for a running stack: what it keeps, shows and refuses."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from anyreplica.deploy import difference
 from anyreplica.deploy.running import RunningService
+from conftest import ROOT
 from tests.deploy.conftest import Swarm
 
 pytestmark = [pytest.mark.servers, pytest.mark.needs("docker")]
@@ -74,6 +78,20 @@ def test_the_names_of_replaced_secrets_are_kept(swarm: Swarm) -> None:
     assert "Keeping REQUEST_STATE_KEYS_SECRET=request_state_keys_2 of the running stack." in told
     secrets = swarm.state["services"]["mcp-swarm_mcp"]["Spec"]["TaskTemplate"]["ContainerSpec"]["Secrets"]
     assert {each["SecretName"] for each in secrets} == {"api_keys", "request_state_keys_2"}
+
+
+@pytest.mark.slow
+def test_a_renewed_certificate_is_kept(swarm: Swarm, tmp_path: Path) -> None:
+    """With the lines for TLS of the proxy, EDGE_PEM_SECRET names the certificate, and the next deployment keeps it."""
+    commented = r"^( *)# (?=secrets:| {2}edge_pem:| {4}external: true$| {4}name: \$\{EDGE)"
+    overlay, count = re.subn(commented, r"\1", (ROOT / EDGE).read_text(), flags=re.MULTILINE)
+    assert count == 5
+    (tmp_path / "edge.yml").write_text(overlay)
+    swarm.deploy(OVERLAYS=str(tmp_path / "edge.yml"))
+    swarm.deploy(EDGE_PEM_SECRET="edge_pem_2")
+    assert "Keeping EDGE_PEM_SECRET=edge_pem_2 of the running stack." in swarm.deploy()
+    container = swarm.state["services"]["mcp-swarm_edge"]["Spec"]["TaskTemplate"]["ContainerSpec"]
+    assert container["Secrets"] == [{"File": {"Name": "edge_pem"}, "SecretName": "edge_pem_2"}]
 
 
 @pytest.mark.slow

@@ -24,6 +24,9 @@ from tests.replicas import streaming
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("haproxy")]
 
+OPERATE = (ROOT / "docs" / "guides" / "operate.md").read_text()
+"""The page with the commands for certificates."""
+
 
 class Edge:
     """A HAProxy with the shipped configuration, but with other addresses.
@@ -229,9 +232,14 @@ def test_tls_ends_at_the_edge(start_server: StartServer, tmp_path: Path) -> None
 
         until(served, "the proxy serves the replica over HTTPS")
         show = "openssl s_client -connect localhost:443 </dev/null 2>/dev/null | openssl x509 -noout -enddate"
-        assert show in (ROOT / "docs" / "guides" / "operate.md").read_text()
+        assert show in OPERATE
         told = run("bash", "-o", "pipefail", "-c", show.replace("443", f"{edge.secure_port}"))
         assert re.fullmatch(r"notAfter=\w+ +\d+ [\d:]+ \d+ GMT\n", told.stdout), told.stderr
+        compare = re.search(r"^openssl x509 -noout -pubkey .*$", OPERATE, re.MULTILINE)
+        assert compare
+        keys = run("bash", "-c", re.sub(r"(?:fullchain|privkey)\.pem", str(pem), compare[0])).stdout.splitlines()
+        assert len(keys) == 2
+        assert keys[0] == keys[1]
         with httpx.Client(verify=trusting) as client:
             reply = client.post(f"{secure}/mcp", json=request("tools/list"), headers=HEADERS)
             assert reply.status_code == 200

@@ -37,10 +37,14 @@ _HEADERS = {
 }
 
 
-def home_route(settings: CoreSettings, replica: str, catalogue: Catalogue | None) -> Route:
+def home_route(settings: CoreSettings, replica: str, version: str, catalogue: Catalogue | None) -> Route:
     """Return the route `GET /`. Its page says how to connect and lists the components.
 
-    `catalogue` is None if callers need a token. The page then does not list the components.
+    Args:
+        settings: The settings.
+        replica: The name of the replica.
+        version: The version that the author has given the server. It may be empty.
+        catalogue: The components. None if callers need a token: the page then does not list the components.
     """
 
     async def show(request: Request) -> Response:
@@ -49,7 +53,7 @@ def home_route(settings: CoreSettings, replica: str, catalogue: Catalogue | None
         html = _template().render(
             name=settings.mcp_name,
             settings=settings,
-            version=__version__,
+            version=version,
             replica=replica,
             base=base,
             prefix=prefix(request.scope),
