@@ -1,4 +1,4 @@
-# Every target works in a fresh clone with git, make and Python 3.11 or newer. `make` without a target lists all targets.
+# Every target works in a fresh clone with git, make, bash and Python 3.11 or newer. `make` without a target lists all targets.
 
 # The newest Python on PATH that starts (a version manager may put a name on PATH that does not start). PYTHON=…
 # overrides it.
@@ -28,8 +28,8 @@ READY := $(VENV)/.ready
 SOURCE := packages/anyreplica
 # The locks of the environment. Each one has only what the locks before it lack. build.lock has what the source of
 # anyreplica needs to become a package.
-SERVER_LOCKS := locks/server.lock $(wildcard locks/build.lock)
-LOCKS := locks/traces.lock locks/dev.lock
+SERVER_LOCKS := locks/server.lock locks/traces.lock $(wildcard locks/build.lock)
+LOCKS := locks/dev.lock
 # Without this rule, make would keep a virtual environment after the removal of its Python interpreter.
 ifeq ($(wildcard $(BIN)/python),)
 .PHONY: $(SERVES)
@@ -93,12 +93,13 @@ lock: $(READY) ## update all locks to the newest versions that pyproject.toml al
 	@$(MAKE) --no-print-directory locks LOCK_FLAGS="--upgrade $(LOCK_FLAGS)"
 
 locks:: $(READY) ## update the locks after an edit of pyproject.toml and keep all other versions
+	@[ -z "$(WHEEL)" ] || $(BIN)/python -c 'import pathlib, sys; print("anyreplica @", pathlib.Path(sys.argv[1]).resolve().as_uri())' \
+	  "$(WHEEL)" >$(VENV)/wheel.txt
 	@$(COMPILE) pyproject.toml -o locks/server.lock
 	@$(if $(wildcard locks/build.lock),$(COMPILE) --group build -c locks/server.lock -o locks/build.lock)
 	@$(call compile_after,locks/server.lock,pyproject.toml --extra traces,locks/traces.lock)
 	@$(call compile_after,locks/server.lock locks/traces.lock,pyproject.toml --extra dev$(patsubst %, -c %,$(wildcard locks/build.lock)),locks/dev.lock)
-	@$(if $(wildcard locks/examples.lock),$(call compile_after,$(SERVER_LOCKS),pyproject.toml --extra examples \
-	  -c locks/traces.lock -c locks/dev.lock,locks/examples.lock))
+	@$(if $(wildcard locks/examples.lock),$(call compile_after,$(SERVER_LOCKS),pyproject.toml --extra examples -c locks/dev.lock,locks/examples.lock))
 
 # One lock serves every Python version and platform of the project. It has versions and hashes, but no index URLs.
 LOCK_FLAGS := --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links --no-strip-extras --no-emit-package anyreplica --no-emit-package mcp-server --quiet
@@ -136,7 +137,6 @@ $(SERVES): $(SERVER_LOCKS) $(wildcard $(SOURCE)/pyproject.toml locks/anyreplica.
 	@$(PYTHON) -m venv --clear $(VENV)
 	@set -o pipefail; $(INSTALL) --require-hashes $(SERVER_LOCKS:%=-r %) | $(call PROGRESS,$(SERVER_LOCKS))
 	@$(INSTALL) --quiet $(if $(WHEEL),,--no-build-isolation) $(ANYREPLICA)
-	@$(if $(WHEEL),echo "anyreplica @ file://$(CURDIR)/$(WHEEL)" >$(VENV)/wheel.txt)
 	@touch $@
 
 $(READY): $(SERVES) $(LOCKS)

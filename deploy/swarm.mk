@@ -1,15 +1,18 @@
 # Targets for a Docker Swarm.
 
 DEPLOY_SECONDS ?= 600
-.PHONY: deploy rollback undeploy
+.PHONY: deploy redeploy rollback undeploy
 
-deploy rollback: export IMAGE := $(IMAGE)
-deploy rollback: export STACK := $(STACK)
-deploy rollback: export DEPLOY_FLAGS := $(DEPLOY_FLAGS)
-deploy rollback: export DEPLOY_SECONDS := $(DEPLOY_SECONDS)
+deploy redeploy rollback: export IMAGE := $(IMAGE)
+deploy redeploy rollback: export STACK := $(STACK)
+deploy redeploy rollback: export DEPLOY_FLAGS := $(DEPLOY_FLAGS)
+deploy redeploy rollback: export DEPLOY_SECONDS := $(DEPLOY_SECONDS)
 
 deploy: $(SERVES) ## deploy to the current Docker Swarm and wait until the stack serves (OVERLAYS=deploy/edge.yml)
 	@$(BIN)/python -m server deploy
+
+redeploy: $(SERVES) ## deploy again with the image that runs, for example with another secret
+	@$(BIN)/python -m server deploy --same-image
 
 rollback: $(SERVES) ## deploy the image that the replicas had before their present one
 	@$(BIN)/python -m server deploy --rollback

@@ -7,8 +7,8 @@
 set -euo pipefail
 template=$1 package=$2 python=$3
 if [ -z "$(git -C "$template" for-each-ref --contains HEAD refs/remotes refs/tags)" ]; then
-  echo "The template has changes that are not committed, so the project could not be updated later. Commit them, or run" \
-    "copier with a clean clone." >&2
+  echo "The template has changes that are not committed, or its commit is on no branch and no tag. So the project could" \
+    "not be updated later. Commit the changes to a branch, or run copier with a clean clone." >&2
   exit 1
 fi
 if [ "$package" != wheel ]; then exit; fi

@@ -23,6 +23,7 @@ from anyreplica.http.request_record import mcp_paths
 from anyreplica.http.responses import StandardOnly, by_path
 from anyreplica.http.trace_context import untraced
 from anyreplica.http.uvicorn.connections import KEY, Connections
+from anyreplica.mcp.catalogue import version_of
 from anyreplica.mcp.compat import mounts
 from anyreplica.mcp.compat.state_store import SharedState
 from anyreplica.mcp.endpoint import McpEndpoint
@@ -160,7 +161,7 @@ def _routed(
     open_ = [
         version_route(settings.mcp_name, replica.name, replica.lifecycle, endpoint.tool_paths, guarded=is_guarded),
         Route("/health", probes[0].endpoint),
-        home_route(settings, replica.name, server.mcp.version or "", None if is_guarded else server.catalogue),
+        home_route(settings, replica.name, version_of(server.mcp), None if is_guarded else server.catalogue),
         *replica.attached("open_routes"),
     ]
     deep = DeepHealth([*replica.attached("checks"), *server.components.checks]).route()

@@ -66,6 +66,15 @@ def test_a_token_comes_from_a_variable(
     assert "s3cret" not in shown
     subprocess.run(["sh", "-c", shown], check=True)
     assert (home / "ran").read_text().splitlines()[-1] == "Authorization: Bearer s3cret"
+    for client in ("vscode", "cursor", "windsurf"):
+        assert main(["install", client, *given, "--print"]) == 0
+        assert "Bearer <token>" in capfd.readouterr().out
+    (home / ".cursor").mkdir()
+    (home / ".cursor" / "mcp.json").write_text("{} // mine")
+    assert main(["install", "cursor", *given]) == 1
+    said = capfd.readouterr().err
+    assert "Bearer <token>" in said
+    assert "s3cret" not in said
     monkeypatch.delenv("KEY")
     assert main(["install", "claude-code", *given]) == 1
     assert "KEY is not set" in capfd.readouterr().err

@@ -49,7 +49,8 @@ def commands(tmp_path: Path) -> Path:
     folder = tmp_path / "commands"
     folder.mkdir()
     make = folder / "make"
-    make.write_text(f'#!/bin/sh\nexec {shutil.which("make")} VENV={sys.prefix} --old-file={sys.prefix}/.ready "$@"\n')
+    old = " ".join(f"--old-file={sys.prefix}/{name}" for name in (".serves", ".ready"))
+    make.write_text(f'#!/bin/sh\nexec {shutil.which("make")} VENV={sys.prefix} {old} "$@"\n')
     make.chmod(0o755)
     return folder
 

@@ -33,6 +33,7 @@ def test_a_card_says_how_to_connect() -> None:
         reply = client.http.get(CARD)
         assert reply.headers["content-type"] == "application/mcp-server-card+json"
         assert reply.headers["access-control-allow-origin"] == "*"
+        assert reply.headers["cache-control"] == "public, max-age=3600"
         assert reply.json() == {
             "$schema": "https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json",
             "name": "com.example.mcp/weather",
@@ -69,6 +70,7 @@ def test_a_card_is_public_and_names_no_tool(guard: str) -> None:
             reply = client.http.get(path, headers={"Origin": "https://elsewhere.example"})
             assert reply.status_code == 200
             assert "secret_forecast" not in reply.text
+            assert "Forecasts" not in reply.text
         (remote,) = client.http.get(CARD).json()["remotes"]
         assert [header["name"] for header in remote.get("headers", [])] == (["Authorization"] if guard == "key" else [])
         assert "let-me-in" not in client.http.get(CARD).text
@@ -80,13 +82,17 @@ def test_a_card_is_public_and_names_no_tool(guard: str) -> None:
         ("mcp.example.com:8443", "com.example.mcp/template-mcp"),
         ("127.0.0.1:8000", "127.0.0.1/template-mcp"),
         ("[::1]:8000", "localhost/template-mcp"),
+        ("[1]", "localhost/template-mcp"),
+        ("[:]:80", "localhost/template-mcp"),
         ("a b<script>", "localhost/template-mcp"),
     ],
 )
 def test_without_a_public_url_the_host_of_the_request_counts(host: str, name: str) -> None:
     """A valid Host header is the address. The name of the card is always valid."""
     with served(weather(), mcp_name="template-mcp", allowed_hosts="*") as client:
-        reply = client.http.get(CARD, headers={"Host": host}).json()
+        answer = client.http.get(CARD, headers={"Host": host})
+    reply = answer.json()
+    assert answer.headers["cache-control"] == "no-store"
     assert reply["name"] == name
     assert "<" not in str(reply)
 

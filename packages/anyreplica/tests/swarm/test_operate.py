@@ -153,7 +153,7 @@ def test_revoke_a_leaked_key(stack: Stack, tmp_path: Path) -> None:
         assert (tmp_path / "api_keys").read_text() == (tmp_path / first).read_text()
         write(tmp_path / "api_keys", keys[1])
         block = {"api_keys_2 api_keys": f"{second} {tmp_path / 'api_keys'}", "=api_keys_2": f"={second}"}
-        run_block("secret create api_keys_2", stack, {**block, "make deploy": f"IMAGE={IMAGE}:good make deploy"})
+        run_block("secret create api_keys_2", stack, block)
         assert [status(key) for key in keys] == [401, 200]
         assert f"Keeping API_KEYS_SECRET={second}" in stack.deploy("good")
     finally:
@@ -167,9 +167,9 @@ def test_change_the_keys_of_request_states(stack: Stack) -> None:
     name = f"request_state_keys_{secrets.token_hex(4)}"
     values = {"$OLD": "a" * 64, "$NEW": "b" * 64, "request_state_keys_2": name}
     try:
-        run_block("secret create auth_token_2", stack, {"auth_token_2": f"{name}_b"})
-        run_block("REQUEST_STATE_KEYS_SECRET", stack, {**values, "make deploy": f"IMAGE={IMAGE}:good make deploy"})
+        run_block("secret create auth_token_2", stack, {"auth_token_2": f"{name}_b", "jobs_url_2": f"{name}_c"})
+        run_block("REQUEST_STATE_KEYS_SECRET", stack, values)
         assert f"Keeping REQUEST_STATE_KEYS_SECRET={name}" in stack.deploy("good")
     finally:
         stack.deploy("good", "REQUEST_STATE_KEYS_SECRET=request_state_keys")
-        docker("secret", "rm", name, f"{name}_b", check=False)
+        docker("secret", "rm", name, f"{name}_b", f"{name}_c", check=False)

@@ -17,8 +17,8 @@ from tests.processes import descendants, runs
 
 pytestmark = pytest.mark.slow
 
-READY = Path(sys.prefix, ".ready")
-HERE = (f"VENV={sys.prefix}", f"--old-file={READY}")
+READY, SERVES = Path(sys.prefix, ".ready"), Path(sys.prefix, ".serves")
+HERE = (f"VENV={sys.prefix}", f"--old-file={READY}", f"--old-file={SERVES}")
 """Options that use this environment, which make would otherwise build again for a newer lock file."""
 
 made_by_make = pytest.mark.skipif(not READY.exists(), reason="make did not create the environment of this Python")
@@ -33,7 +33,7 @@ def test_help_is_the_default_and_lists_every_target() -> None:
     listed = re.findall(r"^  make (\S+) +\S", done.stdout, re.MULTILINE)
     assert " ".join(sorted(listed)) == (
         "add bench bench-exchange bench-generators bench-instructions bench-jobs check conformance deploy dev docs "
-        "docs-serve format help image k8s lint lock locks pictures reference rollback sbom test test-all "
+        "docs-serve format help image k8s lint lock locks pictures redeploy reference rollback sbom test test-all "
         "test-attacks test-busy test-fastmcp test-swarm test-system test-versions test-world undeploy up wheel"
     )
     assert make("help").stdout == done.stdout

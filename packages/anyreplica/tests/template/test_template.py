@@ -109,6 +109,8 @@ def test_a_project_is_small_and_named(template: Path, tmp_path: Path, deploy: st
     made = project(template, tmp_path / "shop", "port=8222", f"deploy={deploy}")
     listed = git(made, "ls-files").splitlines()
     assert len(listed) <= 90
+    if deploy == "swarm":  # without the two tools that the tests add
+        assert f"| {len(listed) - 2}, one of them our package |" in (ROOT / "README.md").read_text()
     odd = ("docs/", "examples", "copier.yml", ".github/", "packages/anyreplica/")
     papers = ("CONTRIBUTING", "LICENSE", "SECURITY", "TODO")
     assert not [name for name in listed if name.startswith(odd + papers) or name.endswith(".jinja")]

@@ -5,17 +5,16 @@ import os
 import sys
 from collections.abc import Sequence
 
-from anyreplica.deploy.deployment import DeploymentRefused, deploy
+from anyreplica.deploy.deployment import DeploymentRefused, deploy, earlier_image, same_image
 from anyreplica.deploy.docker import DockerCommandError
 
 _ABOUT = """\
-Deploy the stack to the Docker Swarm of the current Docker context, and wait
-until it serves.
+Deploy the stack of a project of the template to the Docker Swarm of the current
+Docker context, and wait until it serves.
 
 Before the deployment starts, the program shows what will change. If OVERLAYS,
 REPLICAS, WORKERS or a variable AUTOSCALE_… or …_SECRET is unset, it keeps the
-value of the running stack. With --rollback, it deploys the image that the replicas had
-before their present one. The files and the other variables stay as they are now."""
+value of the running stack. Give other variables again, such as PORT."""
 
 _ENVIRONMENT = """\
 environment variables:
@@ -32,7 +31,7 @@ environment variables:
                   separated by spaces; it always includes the tools with
                   readOnlyHint or idempotentHint
   REQUEST_STATE_KEYS_SECRET, AUTH_TOKEN_SECRET, API_KEYS_SECRET,
-  EDGE_PEM_SECRET
+  EDGE_PEM_SECRET, JOBS_URL_SECRET, METRICS_TOKEN_SECRET
                   names of other secrets that replace these
   ALLOW_DROP      security settings that the deployment may remove from the
                   stack, separated by spaces, such as AUTH_ENABLED RATE_LIMIT;
@@ -45,6 +44,7 @@ stack.yml and the overlays use more variables, such as PORT.
 examples:
   OVERLAYS=deploy/jobs.yml REPLICAS=5 anyreplica deploy
   anyreplica deploy --rollback
+  API_KEYS_SECRET=api_keys_2 anyreplica deploy --same-image
 
 exit codes:
   0  the stack serves
@@ -61,15 +61,31 @@ def main(arguments: Sequence[str]) -> int:
         epilog=_ENVIRONMENT,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--rollback", action="store_true", help="deploy the image that the replicas had before")
-    rollback = parser.parse_args(arguments).rollback
-    stack = os.environ.get("STACK", "mcp-swarm")
-    image = None if rollback else os.environ.get("IMAGE", "mcp-swarm:latest")
+    image = parser.add_mutually_exclusive_group()
+    image.add_argument(
+        "--rollback",
+        dest="choose",
+        action="store_const",
+        const=earlier_image,
+        help="deploy the image that the replicas had before their present one (make rollback)",
+    )
+    image.add_argument(
+        "--same-image",
+        dest="choose",
+        action="store_const",
+        const=same_image,
+        help="deploy the image that the replicas have now, for example with other secrets (make redeploy)",
+    )
+    choose = parser.parse_args(arguments).choose or _chosen_image
     try:
-        return 0 if deploy(stack, image) else 1
+        return 0 if deploy(os.environ.get("STACK", "mcp-swarm"), choose) else 1
     except DeploymentRefused as error:
         print(error, file=sys.stderr)
         return 2
     except DockerCommandError as error:
         print(error, file=sys.stderr)
         return 1
+
+
+def _chosen_image(*_: object) -> str:
+    return os.environ.get("IMAGE", "mcp-swarm:latest")

@@ -11,37 +11,42 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from anyreplica.routes.clients import ClientSetup, clients
+from anyreplica.routes.clients import TOKEN, ClientSetup, clients
 from anyreplica.settings.errors import StartupError
 
 _KEYS = [client.key for client in clients("", "")]
+
+_WITH_HEADER = ("claude-code", "gemini")
+"""Clients whose command has the header as a word of its own, in which a shell replaces a variable."""
 
 
 def main(arguments: Sequence[str]) -> int:
     """Add the server to the client and return the exit code."""
     given = _parser().parse_args(arguments)
     try:
-        client = _client(given)
+        shown = _client(given, shown=True)
+        client = shown if given.print else _client(given, shown=False)
         if given.print:
-            print(client.text if client.command else f"{client.place}\n\n{client.text}")
-            if client.link and not given.token_env:
-                print(f"\nLink: {client.link}")
+            print(shown.text if shown.command else f"{shown.place}\n\n{shown.text}")
+            if shown.link and not given.token_env:
+                print(f"\nLink: {shown.link}")
         elif client.command:
             _run(client)
         else:
-            _write(client)
+            _write(client, shown.text)
     except (StartupError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
     return 0
 
 
-def _client(given: argparse.Namespace) -> ClientSetup:
-    token = ""
-    if given.token_env:
-        token = f"${given.token_env}" if given.print else os.environ.get(given.token_env, "")
-        if not token:
-            raise StartupError(f"{given.token_env} is not set; export it, for example: export {given.token_env}=…")
+def _client(given: argparse.Namespace, *, shown: bool) -> ClientSetup:
+    """Return the chosen client. If it is shown, it names the variable of the token, or has a placeholder."""
+    token = os.environ.get(given.token_env or "", "")
+    if given.token_env and not token and not shown:
+        raise StartupError(f"{given.token_env} is not set; export it, for example: export {given.token_env}=…")
+    if given.token_env and shown:
+        token = f"${given.token_env}" if given.client in _WITH_HEADER else TOKEN
     name = given.name or urlsplit(given.url).hostname or "mcp"
     found = {client.key: client for client in clients(name, given.url, token, given.token_env or "")}
     return found[given.client]
@@ -62,19 +67,23 @@ def _run(client: ClientSetup) -> None:
     print(f"Added to {client.name}.")
 
 
-def _write(client: ClientSetup) -> None:
+def _write(client: ClientSetup, shown: str) -> None:
     """Add the server to the file of a client. The other servers in the file stay.
+
+    Args:
+        client: The client.
+        shown: The content of the file without a token, for an error message.
 
     Raises:
         StartupError: The file is no plain JSON, or is not what the client writes.
     """
-    path = Path.home() / client.file
+    path = (Path.home() / client.file).resolve()
     content: Any = {}
     if path.exists():
         try:
             content = json.loads(path.read_text() or "{}")
         except ValueError as error:  # also for text that is not UTF-8
-            raise StartupError(f"{path}: not plain JSON ({error}); add this by hand:\n{client.text}") from None
+            raise StartupError(f"{path}: not plain JSON ({error}); add this by hand:\n{shown}") from None
     servers = content.setdefault(client.servers, {}) if isinstance(content, dict) else None
     if not isinstance(servers, dict):
         raise StartupError(f"{path}: {client.servers} is not an object; correct the file")
@@ -85,11 +94,15 @@ def _write(client: ClientSetup) -> None:
     servers[client.server] = client.entry
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name(f"{path.name}.new")
-    new.touch(mode=0o600)  # the file may have tokens
-    new.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
-    if path.exists():
-        shutil.copymode(path, new)
-    new.replace(path.resolve())
+    new.unlink(missing_ok=True)
+    try:
+        new.touch(mode=0o600)  # the file may have tokens
+        new.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+        if path.exists():
+            shutil.copymode(path, new)
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)
     print(f"{how} {client.server} in {path}. Restart {client.name}, or reload its servers.")
 
 

@@ -24,6 +24,7 @@ from anyreplica.cli.fastmcp_json import configured
 from anyreplica.cli.main import server_argument, split
 from anyreplica.cli.source import FACTORY, folder_of, for_children
 from anyreplica.features.jobs.server_tasks import task_tools
+from anyreplica.mcp.catalogue import version_of
 from anyreplica.mcp.compat import mounts
 from anyreplica.mcp.compat.sdk_server import SdkServer
 from anyreplica.mcp.own_work import own_work
@@ -253,7 +254,7 @@ def _lists_early(mcp: FastMCP) -> bool:
 
 def _named(app: App) -> str:
     """Return the name of the server, with the version that its author has given it."""
-    return f"{app.settings.mcp_name} {app.mcp.version or ''}".rstrip()
+    return f"{app.settings.mcp_name} {version_of(app.mcp)}".rstrip()
 
 
 def _welcome(app: App, replicas: int, *, jobs_shared: bool, complete: bool) -> None:

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from urllib.parse import urlsplit
 
 import yaml
@@ -24,6 +25,8 @@ _SECRETS = {
     "auth_token": "AUTH_TOKEN_SECRET",
     "api_keys": "API_KEYS_SECRET",
     "edge_pem": "EDGE_PEM_SECRET",
+    "jobs_url": "JOBS_URL_SECRET",
+    "metrics_token": "METRICS_TOKEN_SECRET",
 }
 """For each file of a secret in a container: the variable of stack.yml or an overlay that names the secret."""
 
@@ -48,12 +51,12 @@ class DeploymentRefused(Exception):
     """The deployment was refused before it changed anything; the text names the reason."""
 
 
-def deploy(stack: str, asked: str | None) -> bool:
+def deploy(stack: str, choose: Callable[[str, dict[str, RunningService]], str]) -> bool:
     """Deploy stack.yml with its overlays, and print what happens.
 
     Args:
         stack: Name of the stack.
-        asked: The image; None: the image that the replicas had before their present one.
+        choose: Returns the image for the stack and its running services, see `earlier_image` and `same_image`.
 
     Returns:
         Whether the stack serves with the new settings.
@@ -63,7 +66,7 @@ def deploy(stack: str, asked: str | None) -> bool:
         DockerCommandError: Docker failed.
     """
     before = services(stack)
-    asked = _earlier_image(stack, before) if asked is None else asked
+    asked = choose(stack, before)
     overlays = _overlays(before)
     local = image.by_content(asked)
     variables = {"IMAGE": local or asked, "OVERLAYS": " ".join(overlays)}
@@ -71,6 +74,7 @@ def deploy(stack: str, asked: str | None) -> bool:
         variables["REPEAT_TOOLS"] = repeatable.tools(local or asked)
     stays = before.keys() & wanted(overlays, **variables).services.keys()
     target = wanted(overlays, **variables, **_kept({name: before[name] for name in stays}))
+    _refuse_unused_secrets(target)
     _refuse_dropping(before, target)
     for line in secret.make(target.external_secrets):
         print(line)
@@ -94,21 +98,33 @@ def deploy(stack: str, asked: str | None) -> bool:
     return True
 
 
-def _earlier_image(stack: str, before: dict[str, RunningService]) -> str:
+def same_image(stack: str, before: dict[str, RunningService]) -> str:
+    """Return the image that the replicas have now.
+
+    Raises:
+        DeploymentRefused: The stack does not run.
+    """
+    if "mcp" not in before:
+        raise DeploymentRefused(f"The stack '{stack}' does not run. STACK names another one.")
+    return before["mcp"].image
+
+
+def earlier_image(stack: str, before: dict[str, RunningService]) -> str:
     """Return the image that the replicas had before their present one.
 
     Raises:
         DeploymentRefused: The stack does not run, or its replicas have had no other image.
     """
-    if "mcp" not in before:
-        raise DeploymentRefused(f"The stack '{stack}' does not run. STACK names another one.")
-    earlier = remembered.earlier_image(stack)
-    if earlier is None:
+    running = same_image(stack, before)
+    # If the last deployment did not end well, the record is that of the one before it.
+    recorded = remembered.image(stack)
+    earlier = remembered.earlier_image(stack) if recorded in (None, running.partition("@")[0], running) else recorded
+    if earlier is None or earlier == running:
         raise DeploymentRefused(
-            f"The replicas of '{stack}' have had no image other than {before['mcp'].image} since `make deploy` keeps a "
-            f"record. To deploy an image that you know: IMAGE={image.name_of(before['mcp'].image)}:TAG make deploy"
+            f"The replicas of '{stack}' have had no image other than {running} since `make deploy` keeps a "
+            f"record. To deploy an image that you know: IMAGE={image.name_of(running)}:TAG make deploy"
         )
-    print(f"Going back from {before['mcp'].image} to {earlier}.")
+    print(f"Going back from {running} to {earlier}.")
     return earlier
 
 
@@ -132,7 +148,9 @@ def _kept(before: dict[str, RunningService]) -> dict[str, str]:
     }
     for service in before.values():
         running |= {
-            _SECRETS[file]: name for file, name in service.secrets.items() if _SECRETS.get(file) and name != file
+            _SECRETS[file]: name
+            for file, name in service.secrets.items()
+            if file in _SECRETS and name != file and name not in secret.MADE
         }
     for name, service in before.items():
         variables = _LABELS.get(name, {}) if service.labels.get(_AUTOSCALE) == "true" else {}
@@ -141,6 +159,17 @@ def _kept(before: dict[str, RunningService]) -> dict[str, str]:
     for variable, value in kept.items():
         print(f"Keeping {variable}={value} of the running stack.")
     return kept
+
+
+def _refuse_unused_secrets(target: Wanted) -> None:
+    """Raise `DeploymentRefused` if a variable names a secret that no file of the deployment uses."""
+    for file, variable in _SECRETS.items():
+        name = os.environ.get(variable)
+        if name and name not in target.external_secrets:
+            raise DeploymentRefused(
+                f"{variable}={name}: no file of this deployment uses the variable. Nothing has changed.\n"
+                f"Write this line below the secret in the file that has it:  name: ${{{variable}:-{file}}}"
+            )
 
 
 def _refuse_dropping(before: dict[str, RunningService], target: Wanted) -> None:

@@ -7,6 +7,8 @@ import base64
 import zlib
 from typing import Any
 
+import yaml
+
 from anyreplica.deploy.docker import docker, inspect
 
 _LABEL = "anyreplica.deployed"
@@ -22,6 +24,16 @@ def recall(stack: str) -> str | None:
     """
     spec = _newest(stack)
     return base64.b64decode(spec["Data"]).decode() if spec else None
+
+
+def image(stack: str) -> str | None:
+    """Return the image of the replicas in the last deployment; None if there was no deployment.
+
+    Raises:
+        DockerCommandError: Docker can't reach a manager of a Swarm.
+    """
+    text = recall(stack)
+    return None if text is None else str(yaml.safe_load(text)["services"]["mcp"]["image"])
 
 
 def earlier_image(stack: str) -> str | None:

@@ -61,6 +61,6 @@ def wanted(overlays: list[str], **variables: str) -> Wanted:
 def checksum(*files: Path) -> str:
     """Return a checksum of the files' content for the name of a config, because a config can't be changed."""
     number = 0
-    for file in sorted(files, key=os.fspath):
+    for file in sorted(filter(Path.is_file, files), key=os.fspath):
         number = zlib.crc32(file.read_bytes(), number)
     return str(number)

@@ -141,8 +141,8 @@ exit codes:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    place = f"http://localhost:{os.environ.get('PORT', '8150')}/mcp"
-    add("--url", default=place, help="URL of the server's MCP endpoint (default: http://localhost:8150/mcp, or PORT)")
+    place = f"http://localhost:{os.environ.get('PORT') or '8150'}/mcp"
+    add("--url", default=place, help="URL of the MCP endpoint (default: http://localhost:8150/mcp; PORT sets its port)")
 
     load = parser.add_argument_group("load")
     add = load.add_argument

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+import fastmcp
 from fastmcp import FastMCP
 from fastmcp.prompts import Prompt
 from fastmcp.resources import Resource, ResourceTemplate
@@ -113,6 +114,11 @@ class Catalogue:
         self.tools = [entry for entry in _entries(found, Tool) if entry.name not in of_jobs]
         self.resources = _entries(found, Resource, ResourceTemplate)
         self.prompts = _entries(found, Prompt)
+
+
+def version_of(mcp: FastMCP) -> str:
+    """Return the version that the author has given a server; empty if it has FastMCP's own version, the default."""
+    return "" if mcp.version in (None, fastmcp.__version__) else str(mcp.version)
 
 
 def name_of(component: FastMCPComponent) -> str:

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import multiprocessing
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
@@ -43,6 +42,7 @@ from anyreplica.mcp.plan import DirectPlan
 from anyreplica.mcp.planning import Plans, plan, plan_sdk_server
 from anyreplica.mcp.reply import Reply
 from anyreplica.mcp.server_setup import ServerSetup
+from anyreplica.process import replica
 from anyreplica.process.tasks import background_task
 from anyreplica.settings import CoreSettings
 
@@ -141,8 +141,8 @@ class CallPaths:
         self.lists.forget()
         paths = self.plans.paths
         for path in sorted(set(paths.values())):
-            # Of several local replicas, each would log the same lines before the address.
-            level = logging.INFO if multiprocessing.parent_process() is None else logging.DEBUG
+            # Several local replicas would log the same lines before the address.
+            level = logging.DEBUG if replica.beside_others else logging.INFO
             logger.log(level, "Path of %s: %s", ", ".join(tool for tool in paths if paths[tool] == path), path)
 
     def _stamp(self) -> tuple[int, ...]:

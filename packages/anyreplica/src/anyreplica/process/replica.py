@@ -24,6 +24,10 @@ from anyreplica.settings.errors import StartupError
 _LAST_SECONDS = 1.0
 
 
+beside_others = False
+"""Whether this process is one of several local replicas. The supervisor sets this in each of them."""
+
+
 def replica_name(settings: CoreSettings) -> str:
     """Return the name of this replica: `REPLICA_NAME`, or the name of the host if `REPLICA_NAME` is empty.
 

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp
 from uvicorn.supervisors import Multiprocess
 from uvicorn.supervisors.multiprocess import Process
 
-from anyreplica.process import siblings
+from anyreplica.process import replica, siblings
 from anyreplica.process.forking import copied, for_sockets, forked, serve
 from anyreplica.process.listening import Server, hosts, new_socket, refuse_taken
 from anyreplica.process.local_redis import LocalRedis
@@ -168,12 +168,13 @@ class ReplicaProcess(Process):
 def _serve(process: ReplicaProcess) -> None:
     share_printer(process.printer)
     siblings.folder = process.folder
+    replica.beside_others = not process.folder
     process.config.configure_logging()
     serve(partial(process.target, [_bind(*address) for address in process.addresses]))
 
 
 class Supervisor(Multiprocess):
-    """A uvicorn process supervisor that calls `ready` when all its processes are ready.
+    """A uvicorn process supervisor that calls `ready` when all its processes and the worker are ready.
 
     It also supervises the Redis of local replicas and their worker, if there are any.
 
@@ -198,6 +199,7 @@ class Supervisor(Multiprocess):
         self.refused = False
         """Whether a process has refused to start before all were ready. It has printed the reason."""
         self._was_ready = False
+        self._is_shown = False
         self._folder = folder
         self._kind = "process" if folder else "replica"
         self._printer = one_printer()
@@ -213,16 +215,14 @@ class Supervisor(Multiprocess):
             logger.warning("Not every %s is ready yet: one has ended, or %g s are over", self._kind, _READY_SECONDS)
         if self.worker is not None:  # started last, because its start would delay the replicas, and jobs can wait
             self.worker.start()
-            self._wait_for(self.worker)
-        if self._was_ready and not self.should_exit.is_set():
-            self.ready()
+        self._show()
 
-    def _wait_for(self, worker: LocalWorker) -> None:
-        """Wait until the worker is ready or ends, so that the address is the last line on the screen."""
-        until = time.monotonic() + _READY_SECONDS
-        while worker.is_starting and not self.should_exit.is_set() and time.monotonic() < until:
-            self.handle_signals()
-            time.sleep(_PAUSE_SECONDS)
+    def _show(self) -> None:
+        """Call `ready` once, when the processes and the worker are ready. So its text is the last on the screen."""
+        busy = self.worker is not None and (self.worker.is_starting or self.worker.refused)
+        if self._was_ready and not self._is_shown and not busy:
+            self._is_shown = True
+            self.ready()
 
     def _has_refused(self) -> bool:
         self.refused = any(each.exitcode == EXIT_REFUSED for each in self.processes)
@@ -266,9 +266,9 @@ class Supervisor(Multiprocess):
                 return
             assert isinstance(process, ReplicaProcess)  # noqa: S101  # uvicorn's list is one of its own class
             self._replace(place, process)
-        if not self._was_ready and all(each.is_ready(_ANSWER_SECONDS) for each in self.processes):
-            self._was_ready = True
-            self.ready()
+        if not self._was_ready:
+            self._was_ready = all(each.is_ready(_ANSWER_SECONDS) for each in self.processes)
+        self._show()
 
     def _replace(self, place: int, ended: ReplicaProcess) -> None:
         """Start a new process for one that has ended: at once, or after a pause if several have failed in a row."""

@@ -4,6 +4,7 @@ import functools
 import json
 import re
 from collections.abc import Callable, Mapping
+from ipaddress import IPv6Address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from jinja2 import Template
 
 
-_HOST = re.compile(r"[A-Za-z0-9.-]+(:\d+)?|\[[0-9a-fA-F:]+\](:\d+)?")
+_HOST = re.compile(r"[A-Za-z0-9.-]+(:\d+)?|\[([0-9a-fA-F:]+)\](:\d+)?")
 
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -69,7 +70,19 @@ def home_route(settings: CoreSettings, replica: str, version: str, catalogue: Ca
 def base_url(request: Request) -> str:
     """Return the URL of the server that a request has used. It ends before the path of a route."""
     host = request.headers.get("host", "")
-    return f"{request.url.scheme}://{host if _HOST.fullmatch(host) else 'localhost'}{prefix(request.scope)}"
+    return f"{request.url.scheme}://{host if _is_host(host) else 'localhost'}{prefix(request.scope)}"
+
+
+def _is_host(text: str) -> bool:
+    """Return whether a text is a host as in a URL, perhaps with a port."""
+    found = _HOST.fullmatch(text)
+    if found is None or found[2] is None:
+        return found is not None
+    try:
+        IPv6Address(found[2])
+    except ValueError:
+        return False
+    return True
 
 
 class _Page(Route):

@@ -31,12 +31,14 @@ _HEADERS = {
     "Access-Control-Allow-Origin": "*",  # the extension wants this: clients in browsers read the card
     "Access-Control-Allow-Methods": "GET",
     "Access-Control-Allow-Headers": "Content-Type, Accept",
-    "Cache-Control": "public, max-age=3600",
     "X-Content-Type-Options": "nosniff",
 }
 
 _LONGEST_DESCRIPTION = 100
 """Maximum number of characters of a description in a card."""
+
+_GENERIC = "An MCP server."
+"""The description of a server that has none, or whose callers must authenticate. The instructions are for them only."""
 
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9._-]+")
 
@@ -52,7 +54,7 @@ class ServerCard(Feature):
 
         async def show_card(request: Request) -> Response:
             content = card(self.settings, replica.mcp, self._base(request))
-            return JSONResponse(content, headers=_HEADERS, media_type=_CARD_TYPE)
+            return self._reply(content, _CARD_TYPE)
 
         async def show_catalog(request: Request) -> Response:
             base = self._base(request)
@@ -64,7 +66,7 @@ class ServerCard(Feature):
                 "url": f"{base}{self.settings.mcp_path}/server-card",
             }
             content = {"specVersion": "0.9", "entries": [entry]}
-            return JSONResponse(content, headers=_HEADERS, media_type=_CATALOG_TYPE)
+            return self._reply(content, _CATALOG_TYPE)
 
         return Parts(
             open_routes=[
@@ -72,6 +74,11 @@ class ServerCard(Feature):
                 Route(_CATALOG_PATH, show_catalog),
             ]
         )
+
+    def _reply(self, content: dict[str, Any], media_type: str) -> Response:
+        # Without PUBLIC_URL, the content depends on the Host header, so no cache may keep it for others.
+        cache = "public, max-age=3600" if self.settings.public_url else "no-store"
+        return JSONResponse(content, headers={**_HEADERS, "Cache-Control": cache}, media_type=media_type)
 
     def _base(self, request: Request) -> str:
         """Return the URL before `MCP_PATH`, as clients see it."""
@@ -97,8 +104,8 @@ def card(settings: ServerCardSettings, mcp: FastMCP, base: str) -> dict[str, Any
     found: dict[str, Any] = {
         "$schema": _SCHEMA,
         "name": name_of(settings, base),
-        "version": mcp.version or __version__,
-        "description": _description(mcp),
+        "version": mcp.version or __version__,  # what `serverInfo` says, too
+        "description": _GENERIC if is_guarded(settings, mcp) else _description(mcp),
         "title": title_of(settings, mcp),
         "remotes": [remote],
     }
@@ -107,6 +114,11 @@ def card(settings: ServerCardSettings, mcp: FastMCP, base: str) -> dict[str, Any
     if mcp.icons:
         found["icons"] = [icon.model_dump(mode="json", by_alias=True, exclude_none=True) for icon in mcp.icons]
     return found
+
+
+def is_guarded(settings: ServerCardSettings, mcp: FastMCP) -> bool:
+    """Return whether callers must authenticate."""
+    return bool(settings.auth_enabled or settings.chosen_login or getattr(mcp, "auth", None))
 
 
 def registry_entry(settings: ServerCardSettings, mcp: FastMCP) -> dict[str, Any]:
@@ -118,6 +130,7 @@ def registry_entry(settings: ServerCardSettings, mcp: FastMCP) -> dict[str, Any]
     if not settings.public_url:
         raise StartupError("PUBLIC_URL: a registry needs the URL at which clients reach this server; set PUBLIC_URL")
     entry = {**card(settings, mcp, settings.public_url), "$schema": _REGISTRY_SCHEMA}
+    entry["description"] = _description(mcp)  # the author publishes this file, so it may say more than the card
     for remote in entry["remotes"]:
         del remote["supportedProtocolVersions"]
     return entry
@@ -142,7 +155,7 @@ def _description(mcp: FastMCP) -> str:
     first = (mcp.instructions or "").strip().partition("\n")[0].strip()
     if len(first) > _LONGEST_DESCRIPTION:
         first = first[: _LONGEST_DESCRIPTION - 1].rstrip() + "…"
-    return first or "An MCP server."
+    return first or _GENERIC
 
 
 def _host(base: str) -> str:
