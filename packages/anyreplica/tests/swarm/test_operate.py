@@ -122,7 +122,7 @@ def test_back_up_and_restore_the_jobs(stack: Stack, tmp_path: Path) -> None:
 def test_take_a_node_out(stack: Stack) -> None:
     """A drained node has no task of the stack, and the service keeps its replicas."""
     name = "node3"
-    assert "node" in run_block("docker stack ps", stack, {"mcp-swarm": stack.name})
+    assert "node" in run_block("docker stack ps --filter", stack, {"mcp-swarm": stack.name})
     try:
         run_block("availability drain", stack, {"NODE": name})
         until(lambda: name not in stack.nodes(), "the node has no replica", 120)
