@@ -72,3 +72,13 @@ def test_the_image_of_the_stack_has_one_name() -> None:
     (own,) = [rule for rule in rules if "own image" in rule["description"]]
     assert own["matchPackageNames"] == ["mcp-swarm"]
     assert own["enabled"] is False
+
+
+def test_copier_renders_only_three_files() -> None:
+    """Copier would also render a file of the package that ends with .jinja, and then no project could be made."""
+    listed = subprocess.run(["git", "ls-files", "*.jinja"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert set(listed.splitlines()) == {
+        "README.md.jinja",
+        "locks/anyreplica.txt.jinja",
+        "{{_copier_conf.answers_file}}.jinja",
+    }
