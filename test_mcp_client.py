@@ -33,7 +33,7 @@ HINTS = {
 
 
 def project_port() -> str:
-    """Return the port that a project of the template has chosen; 8150 in the template itself."""
+    """Return the port of this project, from the answers to copier's questions; without answers, return 8150."""
     answers = Path(__file__).with_name(".copier-answers.yml")
     chosen = re.search(r"^port: (\d+)$", answers.read_text(), re.MULTILINE) if answers.is_file() else None
     return chosen[1] if chosen else "8150"

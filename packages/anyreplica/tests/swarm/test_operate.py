@@ -39,8 +39,8 @@ def run_block(
     Args:
         part: a pattern that only this block contains.
         stack: the stack, in place of mcp-swarm.
-        replaced: texts of the block and what a person would write in their place.
-        host: `DOCKER_HOST` of the node on which a person would run the block; empty: that of the tests.
+        replaced: texts of the block, each with the text that a person writes in its place.
+        host: `DOCKER_HOST` of the node on which the block must run. Empty: the node that the tests use.
         folder: the project's folder.
     """
     pages = ("operate.md", "deploy-to-swarm.md")

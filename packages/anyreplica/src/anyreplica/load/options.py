@@ -33,7 +33,7 @@ _CONCURRENT_OPEN = 100
 _REQUESTS = 100
 
 _RATE, _SECONDS = 100.0, 10.0
-"""The load without any option about it: long enough for the charts, and no burden for a server."""
+"""Requests per second and seconds of a run without options about the load. This is long enough for the charts."""
 _KNEE = ("p99<200ms", "error_rate<1%")
 _STAGE_SECONDS = 5.0
 _FIRST_RATE = 50.0
@@ -150,8 +150,8 @@ exit codes:
         "--requests",
         type=positive,
         metavar="N",
-        help=f"total number of requests, or of conversations with --session (default: {_REQUESTS} without --duration; "
-        f"without any option about the load: {_RATE:g}/s for {_SECONDS:g}s)",
+        help=f"total number of requests, or of conversations with --session (default: {_REQUESTS}, or no limit with "
+        f"--duration); if no option sets the load, the test sends {_RATE:g} requests per second for {_SECONDS:g}s",
     )
     add(
         "--duration",

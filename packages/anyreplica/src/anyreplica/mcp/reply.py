@@ -25,7 +25,7 @@ from anyreplica.http.responses import (
 logger = logging.getLogger(__name__)
 
 LARGE = 4_000_000
-"""A larger reply causes a warning, in bytes. No protocol limits it, but clients do, often without an error."""
+"""Size in bytes. A larger reply causes a warning, because many clients refuse it, often without an error."""
 
 _UNWATCHED_SECONDS = 0.05
 """Watch the connection only after this time, because that takes a task of its own and most calls end soon."""

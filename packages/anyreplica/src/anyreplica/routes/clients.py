@@ -1,6 +1,6 @@
-"""How common clients learn of a server: the command or the file of each of them.
+"""How a user adds a server to common clients: with a command, or with an entry in a file.
 
-The home page shows this, and `anyreplica install` does it.
+The home page shows the commands and entries. `anyreplica install` runs or writes them.
 """
 
 import base64
@@ -20,17 +20,17 @@ TOKEN = "<token>"  # noqa: S105
 
 @dataclass(frozen=True)
 class ClientSetup:
-    """A client, and what tells it of a server.
+    """A client, and how a user adds a server to it.
 
     Attributes:
         key: Its name on the command line.
         name: Its name for people.
-        command: The command that adds the server. Empty: the client has a file.
-        file: The file of the client, in the user's home.
-        servers: The key of all servers in the file.
+        command: The command that adds the server. Empty: the server belongs into the file.
+        file: The file with the client's servers, relative to the user's home.
+        servers: The key in the file whose value has all servers.
         server: The name of the server.
-        entry: The value of the server in the file.
-        link: A link that adds the server in the client. Empty: the client has none.
+        entry: The settings of the server in the file.
+        link: A click on this link adds the server to the client. Empty: the client has no such links.
     """
 
     key: str
@@ -61,7 +61,7 @@ def clients(name: str, url: str, token: str = "", variable: str = "MCP_TOKEN") -
     Args:
         name: The name of the server.
         url: The URL of its MCP endpoint.
-        token: What the header `Authorization` has after `Bearer`. Empty: the server needs no token.
+        token: The token that clients send as `Authorization: Bearer TOKEN`. Empty: the server needs no token.
         variable: The environment variable with the token, for a client that stores the name of a variable instead.
     """
     bearer = f"Authorization: Bearer {token}"
