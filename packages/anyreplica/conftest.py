@@ -37,7 +37,7 @@ _guard = Guard() if guard.is_supported() and guard.VARIABLE not in os.environ el
 
 # Processes that the tests start also import the tests' own packages.
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(PACKAGE), os.environ.get("PYTHONPATH"))))
-pytest_plugins = ["tests.replicas", "tests.tiers"]
+pytest_plugins = ["tests.browsers", "tests.replicas", "tests.tiers"]
 REQUIRED = {name.strip() for name in os.environ.get("REQUIRE", "").split(",") if name.strip()}
 
 

@@ -3,6 +3,8 @@
 DIST ?= dist
 SBOM ?= build/sbom.cdx.json
 SUITE := $(SOURCE)/tests/conformance/node_modules/.ready
+# The commands of the suite's packages, and the Node.js that runs them, as seen from $(SOURCE).
+NODE := PATH=tests/conformance/node_modules/.bin:$$PATH tests/conformance/node_modules/.bin
 # The tests need the packages of the examples, and more.
 LOCKS += locks/examples.lock $(SOURCE)/dev.lock
 $(READY): $(LOCKS)
@@ -71,6 +73,8 @@ reference: $(READY) ## write the pages of docs/reference that come from the code
 lint::
 	@cd $(SOURCE) && $(CURDIR)/$(BIN)/mypy
 	@PYTHONPATH=. $(BIN)/lint-imports --config $(SOURCE)/pyproject.toml
+	@if [ -e $(SUITE) ]; then cd $(SOURCE) && $(NODE)/tsc && $(NODE)/biome ci --error-on-warnings; \
+	  else echo "The modules of the console were not checked: run make $(SUITE) once. It needs npm." >&2; fi
 
 locks::
 	@$(call compile_after,$(filter locks/%,$(SERVER_LOCKS) $(LOCKS)),$(SOURCE)/pyproject.toml --all-extras \

@@ -1,10 +1,11 @@
 """Make the pictures of terminals and pages in docs/images: `make pictures` (half a minute; needs chromium).
 
-The pictures show what a clone prints now: three local replicas, a load test, its page, and the page of the server.
+The pictures show what a clone prints now: three local replicas, a load test, its page, and the console.
 """
 
 import io
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from playwright.sync_api import sync_playwright
 from rich.console import Console
 from rich.text import Text
 
@@ -53,7 +55,7 @@ def main() -> int:
         _write("load-test", f"$ python test_swarm_load.py {' '.join(options)}\n{done.stdout}")
         report = Path(folder) / "report.html"
         _photograph("load-report", report.as_uri(), 1100)
-        _photograph("page", f"{URL}/", 1000)
+        _photograph_console()
     return 0
 
 
@@ -99,6 +101,30 @@ def _photograph(name: str, url: str, height: int) -> None:
         command = ["chromium", *options, f"--user-data-dir={profile}", f"--screenshot={file}", url]
         subprocess.run(command, check=True, capture_output=True, timeout=60)
     print(f"wrote docs/images/{file.name}")
+
+
+def _photograph_console() -> None:
+    """Write three tabs of the console as PNG: a call, the swarm, and how to connect."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        page.goto(f"{URL}/")
+        page.get_by_label("Search the tools").fill("echo")
+        entry = page.locator('details.entry[data-entry="echo"]')
+        entry.locator("summary").first.click()
+        entry.locator('[data-name="message"]').fill("any replica answers")
+        entry.get_by_role("button", name="Call", exact=True).click()
+        entry.get_by_role("button", name="Yes, call it").click()
+        entry.locator(".output .result").wait_for()
+        page.screenshot(path=IMAGES / "console-tools.png")
+        page.get_by_role("tab", name="Swarm").click()
+        page.get_by_role("button", name="Send 300 calls").click()
+        page.get_by_text("300 calls answered by").wait_for()
+        page.screenshot(path=IMAGES / "console-swarm.png")
+        page.get_by_role("tab", name="Connect").click()
+        page.screenshot(path=IMAGES / "console-connect.png")
+        browser.close()
+    print("wrote docs/images/console-tools.png, console-swarm.png and console-connect.png")
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ SYSTEM = {"conformance", "helm", "swarm", "world"}
 """Folders whose tests are in the tier *system*."""
 _SERVERS = re.compile(r"\b(\w*Server|\w*Fleet|Queue|Collector|StartRedis|Prometheus)\b")
 """Types of fixtures that start servers."""
-_SHARED = re.compile(r"\b(brought|login_fleet|full_fleet|asking_fleet|fleet_with_redis): ")
+_SHARED = re.compile(r"\b(brought|login_fleet|full_fleet|asking_fleet|fleet_with_redis|tried): ")
 """Session fixtures that start slowly and that several files use."""
 _LONGEST = (
     "sessions/test_ask.py",

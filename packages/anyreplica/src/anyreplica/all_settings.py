@@ -2,6 +2,7 @@
 
 from anyreplica.features.audit.settings import AuditSettings
 from anyreplica.features.cache.settings import CacheSettings
+from anyreplica.features.console.settings import ConsoleSettings
 from anyreplica.features.downstream.settings import DownstreamSettings
 from anyreplica.features.jobs.settings import JobSettings
 from anyreplica.features.keys.settings import KeySettings
@@ -26,6 +27,7 @@ class Settings(
     JobSettings,
     SessionSettings,
     ServerCardSettings,
+    ConsoleSettings,
     MetricsSettings,
 ):
     """The settings of the server. The name of a variable or secret file is the name of the field in capitals.

@@ -3,6 +3,7 @@
 from anyreplica.feature import Feature
 from anyreplica.features.audit.feature import AuditTrail
 from anyreplica.features.cache.feature import ResultCache
+from anyreplica.features.console.feature import Console
 from anyreplica.features.downstream.feature import DownstreamCalls
 from anyreplica.features.jobs.feature import Jobs
 from anyreplica.features.keys.feature import Keys
@@ -25,6 +26,7 @@ FIRST: tuple[type[Feature], ...] = (
     ResultCache,
     Jobs,
     ServerCard,
+    Console,
 )
 """The features before those of the server's author, in the order in which a replica gets them."""
 LAST: tuple[type[Feature], ...] = (ClientSessions, Metrics)

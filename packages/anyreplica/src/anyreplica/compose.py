@@ -161,8 +161,8 @@ def _routed(
     open_ = [
         version_route(settings.mcp_name, replica.name, replica.lifecycle, endpoint.tool_paths, guarded=is_guarded),
         Route("/health", probes[0].endpoint),
-        home_route(settings, replica.name, version_of(server.mcp), None if is_guarded else server.catalogue),
         *replica.attached("open_routes"),
+        home_route(settings, replica.name, version_of(server.mcp), None if is_guarded else server.catalogue),
     ]
     deep = DeepHealth([*replica.attached("checks"), *server.components.checks]).route()
     routes = arrange(first, author, [deep, *replica.attached("routes"), *open_])

@@ -70,6 +70,7 @@ class Parts:
         routes: Routes that need authentication. The author's own routes come before them.
         first_routes: Routes that need no authentication, and that come before the author's own.
         open_routes: Routes that need no authentication.
+        quiet: Paths whose requests are neither logged nor counted, because a page or a probe sends them all the time.
         limiter: The limiter of the rates of callers.
         on_message: Functions to call with the params of each message.
         on_call: Functions to call with the params of each request, before a tool gets them and may change them.
@@ -104,6 +105,7 @@ class Parts:
     routes: Sequence[BaseRoute] = ()
     first_routes: Sequence[BaseRoute] = ()
     open_routes: Sequence[BaseRoute] = ()
+    quiet: Sequence[str] = ()
     limiter: Limiter | None = None
     on_message: Sequence[Observe] = ()
     on_call: Sequence[Observe] = ()
@@ -175,9 +177,14 @@ class Replica:
         """Return what all features attach of one kind, for example all `routes`."""
         return [each for parts in self.parts for each in getattr(parts, kind)]
 
+    @property
+    def is_guarded(self) -> bool:
+        """Whether callers must authenticate. Read it when the replica serves."""
+        return bool(self.attached("tokens") or self.attached("request_checks"))
+
     def logged(self, app: ASGIApp) -> ASGIApp:
         """Put the access log around an app. Call this method when the replica serves."""
-        return AccessLog(app, self.name, self.writes, quiet_paths(self.settings))
+        return AccessLog(app, self.name, self.writes, quiet_paths(self.settings) | set(self.attached("quiet")))
 
     def wrap(self, app: ASGIApp, position: Position) -> ASGIApp:
         """Put the middleware of a position around an app. The middleware of the first feature is the outermost."""

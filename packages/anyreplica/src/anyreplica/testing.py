@@ -315,7 +315,9 @@ def fleet(app: str = "server.server:create_app", /, replicas: int = 3, **setting
             process = subprocess.Popen(command, env=environment, stdout=stream, stderr=subprocess.STDOUT)
         try:
             _wait_for_start(process, log)
-            with httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as http:
+            # A new connection for each request, so that each request may reach another replica.
+            spread = httpx2.Limits(max_keepalive_connections=0)
+            with httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=60, limits=spread) as http:
                 yield Client(http, path=environment.get("MCP_PATH", "/mcp"))
         finally:
             process.terminate()

@@ -4,9 +4,11 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import Browser
 
 from anyreplica import Settings
 from conftest import PACKAGE, ROOT, run
@@ -17,15 +19,32 @@ DOCS = ROOT / "docs"
 CONFIGURATION = DOCS / "zensical.toml"
 
 
-@pytest.mark.servers
-def test_the_site_is_built_without_a_warning() -> None:
-    """Every link of a page leads to a page and an anchor that exist. The site does not have its configuration."""
+@pytest.fixture(scope="module")
+def site() -> Path:
+    """The built site. Its build fails if a link leads to a page or an anchor that does not exist."""
     build = (sys.executable, "-m", "zensical", "build", "--strict", "--config-file", str(CONFIGURATION))
     built = run(*build, NO_COLOR="1")
     assert built.returncode == 0, built.stdout + built.stderr
-    site = DOCS / "build" / "site"
+    return DOCS / "build" / "site"
+
+
+@pytest.mark.servers
+def test_the_site_is_built_without_a_warning(site: Path) -> None:
+    """Every link of a page leads to a page and an anchor that exist. The site does not have its configuration."""
     assert (site / "index.html").exists()
     assert not (site / CONFIGURATION.name).exists()
+
+
+@pytest.mark.servers
+@pytest.mark.needs("browser")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1280])
+def test_no_page_is_wider_than_the_screen(site: Path, browser: Browser, width: int, scheme: Any) -> None:
+    """On a telephone and on a laptop, in light and dark, no page has to be moved sideways to be read."""
+    with browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme) as page:
+        for file in sorted(site.rglob("*.html")):
+            page.goto(file.as_uri(), wait_until="load")
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, file
 
 
 def test_every_page_is_in_the_navigation() -> None:

@@ -14,13 +14,15 @@ pytestmark = pytest.mark.smoke
 def test_version(local_url: str) -> None:
     """`/version` shows the server's version, the protocol versions, the replica's status and each tool's path."""
     reply = httpx.get(f"{local_url}/version")
-    assert reply.json() == {
+    found = reply.json()
+    # The server in a clone may have more tools: those of somebody who tries it.
+    assert {"add": "fast", "echo": "fast", "server_info": "fast"}.items() <= found.pop("paths").items()
+    assert found == {
         "name": "template-mcp",
         "version": "0.2.0",
         "hostname": reply.headers["X-Served-By"],
         "status": "ready",
         "protocol_versions": ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"],
-        "paths": {"add": "fast", "echo": "fast", "server_info": "fast"},
     }
 
 

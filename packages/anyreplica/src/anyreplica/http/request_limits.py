@@ -172,7 +172,7 @@ class RequestLimits:
     """The limits of a replica. A replica has one object, so that each limit holds for all its requests together."""
 
     def __init__(self, settings: CoreSettings, name_of: Callable[[Scope], str | None] = lambda _: None) -> None:
-        origins = (*settings.allowed_origins, *settings.cors_origins)
+        origins = (*settings.allowed_origins, *settings.cors_origins, *settings.own_origins)
         methods = ["POST"]
         if settings.handshake_sessions != "off":
             methods += ["GET", "DELETE"] if settings.handshake_sessions == "full" else ["DELETE"]

@@ -1,12 +1,14 @@
 """`/`: a page for people who open the address of the server in a browser."""
 
+import base64
 import functools
+import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping
 from ipaddress import IPv6Address
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mcp_types.version import KNOWN_PROTOCOL_VERSIONS
 from starlette.requests import Request
@@ -28,14 +30,16 @@ if TYPE_CHECKING:
 
 _HOST = re.compile(r"[A-Za-z0-9.-]+(:\d+)?|\[([0-9a-fA-F:]+)\](:\d+)?")
 
-_HEADERS = {
+_FOLDER = Path(__file__).parent
+
+PAGE_HEADERS = {
     "Cache-Control": "no-store",
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",  # for browsers that do not support frame-ancestors
     "Cross-Origin-Opener-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
 }
+"""The headers of each page, besides its Content-Security-Policy."""
 
 
 def home_route(settings: CoreSettings, replica: str, version: str, catalogue: Catalogue | None) -> Route:
@@ -49,22 +53,38 @@ def home_route(settings: CoreSettings, replica: str, version: str, catalogue: Ca
     """
 
     async def show(request: Request) -> Response:
-        base = base_url(request)
-        url = f"{base}{settings.mcp_path}"
-        html = _template().render(
-            name=settings.mcp_name,
-            settings=settings,
+        css = page_file(_FOLDER, "home.css")
+        html = page_template("home.html").render(
+            connection(settings, base_url(request), guarded=catalogue is None),
+            css=css,
             version=version,
             replica=replica,
-            base=base,
             prefix=prefix(request.scope),
-            clients=clients(settings.mcp_name, url, TOKEN if catalogue is None else ""),
-            curl=_curl(url, secured=catalogue is None),
             catalogue=catalogue,
         )
-        return HTMLResponse(html, headers=_HEADERS)
+        policy = f"default-src 'none'; style-src {hash_source(css)}; frame-ancestors 'none'; base-uri 'none'"
+        return HTMLResponse(html, headers={**PAGE_HEADERS, "Content-Security-Policy": policy})
 
-    return _Page("/", show)
+    return PageRoute("/", show)
+
+
+def connection(settings: CoreSettings, base: str, *, guarded: bool) -> dict[str, Any]:
+    """Return the variables of `connect.html`, the part of a page that says how to connect.
+
+    Args:
+        settings: The settings.
+        base: The URL of the server, see `base_url`.
+        guarded: Whether callers need a token.
+    """
+    url = f"{base}{settings.mcp_path}"
+    return {
+        "name": settings.mcp_name,
+        "settings": settings,
+        "base": base,
+        "guarded": guarded,
+        "clients": clients(settings.mcp_name, url, TOKEN if guarded else ""),
+        "curl": _curl(url, secured=guarded),
+    }
 
 
 def base_url(request: Request) -> str:
@@ -85,7 +105,7 @@ def _is_host(text: str) -> bool:
     return True
 
 
-class _Page(Route):
+class PageRoute(Route):
     """A route for GET and HEAD. A client that posts its messages to `/` has the wrong URL, so it gets 404, not 405."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
@@ -94,17 +114,30 @@ class _Page(Route):
 
 
 @functools.cache
-def _template() -> "Template":
-    # Imported at the first use, because most replicas never show the page.
+def page_template(name: str, folder: Path = _FOLDER) -> "Template":
+    """Return a template of a page. It may include the files of its folder and those of this one."""
+    # Imported at the first use, because most replicas never show a page.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415
 
     environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
+        loader=FileSystemLoader([folder, _FOLDER]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
     )
-    return environment.get_template("home.html")
+    return environment.get_template(name)
+
+
+@functools.cache
+def page_file(folder: Path, name: str) -> str:
+    """Return the content of a file that a page contains."""
+    return (folder / name).read_text()
+
+
+@functools.cache
+def hash_source(text: str) -> str:
+    """Return the source for a Content-Security-Policy that allows exactly this inline text (CSP 3, section 2.3.1)."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def _curl(url: str, *, secured: bool) -> str:

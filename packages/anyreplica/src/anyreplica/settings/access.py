@@ -25,7 +25,8 @@ class AccessSettings(SettingsGroup):
     public_url: str = ""
     """URL at which clients reach this server, such as `https://mcp.example.com`. Clients that log in get this URL and
     the URL of the login (RFC 9728). If it has a path, the replica also answers below this path, so a proxy may remove
-    the path or keep it. Required with `AUTH_JWT_ISSUER` and `LOGIN_PROVIDER`."""
+    the path or keep it. The server's own pages at this URL may send requests to it. Required with `AUTH_JWT_ISSUER` and
+    `LOGIN_PROVIDER`."""
     trusted_proxies: WordList = ()
     """Addresses or networks of trusted proxies, comma-separated. The replica reads the `X-Forwarded-For` header only if
     such a proxy sent it. It then uses the address in the header to distinguish callers without authentication. Never
@@ -65,6 +66,12 @@ class AccessSettings(SettingsGroup):
     def prefix(self) -> str:
         """Path of `PUBLIC_URL`: the prefix at which a proxy serves this server. Empty without a path."""
         return urlsplit(self.public_url).path
+
+    @property
+    def own_origins(self) -> tuple[str, ...]:
+        """Origin of the server's own pages, as their browsers name it in `Origin`. Empty without `PUBLIC_URL`."""
+        url = urlsplit(self.public_url)
+        return (f"{url.scheme}://{url.netloc}",) if self.public_url else ()
 
     @property
     def chosen_login(self) -> str:

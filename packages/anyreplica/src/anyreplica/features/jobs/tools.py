@@ -23,6 +23,9 @@ _RUNS_AS_JOB = (
     "Then call job_status with the id to follow the job, and job_result to get the result."
 )
 
+JOB_MARK = "anyreplica/job"
+"""The key in the `_meta` of a tool that runs as a job. The console finds the jobs by it."""
+
 Identity = Annotated[str, Field(description="The job's id, from the reply of submit_job or of the job's own tool.")]
 
 
@@ -44,7 +47,7 @@ class JobTool(InterceptedTool):
     @classmethod
     def of(cls, job: Job, service: JobService) -> "JobTool":
         text = f"{job.description}\n\n{_RUNS_AS_JOB}"
-        tool = cls(name=job.name, description=text.strip(), parameters=dict(job.schema))
+        tool = cls(name=job.name, description=text.strip(), parameters=dict(job.schema), meta={JOB_MARK: True})
         tool._service = service
         return tool
 

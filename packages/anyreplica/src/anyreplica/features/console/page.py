@@ -1,0 +1,84 @@
+"""The console's page: one HTML document with its style and its script inside.
+
+A page of several files could get them from replicas of two versions during an update. So the script is one text: the
+modules of the folder `page` one after the other, without their imports and exports. They share one scope, so each name
+at the top level exists once.
+"""
+
+import functools
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from anyreplica.feature import Replica
+from anyreplica.features.console.settings import ConsoleSettings
+from anyreplica.mcp.catalogue import version_of
+from anyreplica.routes.home import connection, hash_source, page_file, page_template
+
+_FOLDER = Path(__file__).parent / "page"
+
+_MODULES = (
+    "dom",
+    "schema",
+    "form",
+    "client",
+    "login",
+    "content",
+    "snippets",
+    "questions",
+    "call",
+    "components",
+    "jobs",
+    "swarm",
+    "main",
+)
+"""The modules, each one after those that it imports."""
+
+_IMPORTS = re.compile(r'^import .* from "\./\w+\.js";\n', re.MULTILINE)
+_EXPORTS = re.compile(r"^export ", re.MULTILINE)
+
+
+@functools.cache
+def script() -> str:
+    """Return the script of the page."""
+    texts = (page_file(_FOLDER, f"{name}.js") for name in _MODULES)
+    return "".join(_EXPORTS.sub("", _IMPORTS.sub("", text)) for text in texts)
+
+
+def render(settings: ConsoleSettings, replica: Replica, base: str) -> str:
+    """Return the HTML of the page.
+
+    Args:
+        settings: The settings.
+        replica: The replica that serves the page.
+        base: The URL of the server, see `base_url`.
+    """
+    return page_template("console.html", _FOLDER).render(
+        connection(settings, base, guarded=replica.is_guarded),
+        css=page_file(_FOLDER, "console.css"),
+        script=script(),
+        version=version_of(replica.mcp),
+        replica=replica.name,
+    )
+
+
+def content_security_policy(issuers: Iterable[str]) -> str:
+    """Return the Content-Security-Policy of the page: it runs its own script and style only.
+
+    Args:
+        issuers: The origins of other servers that the page may send requests to.
+    """
+    return "; ".join(
+        (
+            "default-src 'none'",
+            f"script-src {hash_source(script())}",
+            f"style-src {hash_source(page_file(_FOLDER, 'console.css'))}",
+            " ".join(("connect-src 'self'", *sorted(issuers))),
+            "img-src data:",
+            "media-src data:",
+            "frame-ancestors 'none'",
+            "base-uri 'none'",
+            "form-action 'none'",
+            "require-trusted-types-for 'script'",
+        )
+    )

@@ -1,0 +1,364 @@
+// An MCP client (Streamable HTTP) for both protocol families. It stores nothing outside of memory.
+import { isObject } from "./schema.js";
+
+/**
+ * @typedef {{jsonrpc: "2.0", id?: number | string, method?: string, params?: any, result?: any, error?: any}} Message
+ * @typedef {{headers: Record<string, string>, message: Message}} Sent
+ *
+ * @typedef {object} Exchange what went over the wire for one call
+ * @property {Sent[]} sent
+ * @property {{status: number, replica: string, type: string, messages: Message[]}[]} received
+ * @property {number} milliseconds
+ *
+ * @typedef {object} Options
+ * @property {AbortSignal} [signal]
+ * @property {(message: Message) => void} [onMessage] called for each notification
+ * @property {(request: {method: string, params: any}) => Promise<any>} [ask] answers a request of the server
+ * @property {any} [inputSchema] the input schema of the tool, which may repeat arguments in headers
+ * @property {Exchange} [exchange] gets what goes over the wire
+ */
+
+export const MODERN = "2026-07-28";
+export const HANDSHAKE = "2025-11-25";
+
+const CLIENT = { name: "anyreplica console", version: "1" };
+const CAPABILITIES = { elicitation: { form: {}, url: {} } };
+const MOST_ROUNDS = 50;
+const MOST_PAGES = 100;
+const PAUSE_MS = 500;
+const BLANK_LINE = /\r?\n\r?\n/;
+const META = "io.modelcontextprotocol/";
+/** @type {Record<string, string>} */
+const NAMED = { "tools/call": "name", "prompts/get": "name", "resources/read": "uri" };
+
+/** The server has refused the credentials, or wants some. */
+export class AccessError extends Error {
+  /**
+   * @param {string} message
+   * @param {string} challenge the value of WWW-Authenticate
+   */
+  constructor(message, challenge) {
+    super(message);
+    this.challenge = challenge;
+  }
+}
+
+/** The server has answered with an error. */
+export class RpcError extends Error {
+  /**
+   * @param {string} message
+   * @param {any} error the JSON-RPC error, or null
+   * @param {number} status the HTTP status
+   */
+  constructor(message, error, status) {
+    super(message);
+    this.error = error;
+    this.status = status;
+  }
+}
+
+/** @returns {Exchange} */
+export function newExchange() {
+  return { sent: [], received: [], milliseconds: 0 };
+}
+
+export class Client {
+  /**
+   * @param {string} url
+   * @param {() => string} token returns the token of the user; empty: none
+   */
+  constructor(url, token) {
+    this.url = url;
+    this.token = token;
+    this.version = MODERN;
+    this.session = "";
+    this.lastId = 0;
+    this.isOpen = false;
+  }
+
+  /**
+   * Choose a protocol version, and return what the server says about itself.
+   * @param {string} version
+   * @returns {Promise<{instructions?: string, capabilities: any}>}
+   */
+  async connect(version) {
+    this.version = version;
+    this.session = "";
+    this.isOpen = false;
+    const params = { protocolVersion: version, capabilities: CAPABILITIES, clientInfo: CLIENT };
+    const isModern = version === MODERN;
+    const found = await (isModern ? this.request("server/discover", {}) : this.request("initialize", params));
+    if (!isModern) await this.post({ jsonrpc: "2.0", method: "notifications/initialized" });
+    this.isOpen = true;
+    return found;
+  }
+
+  /**
+   * Return all entries of a list, page after page.
+   * @param {string} method
+   * @param {string} key the field of the result that has the entries
+   * @returns {Promise<any[]>}
+   */
+  async list(method, key) {
+    /** @type {any[]} */
+    const all = [];
+    /** @type {string | undefined} */
+    let cursor;
+    for (let page = 0; page < MOST_PAGES; page += 1) {
+      /** @type {any} */
+      const found = await this.request(method, cursor === undefined ? {} : { cursor });
+      all.push(...(Array.isArray(found[key]) ? found[key] : []));
+      cursor = found.nextCursor;
+      if (cursor === undefined || cursor === null) break;
+    }
+    return all;
+  }
+
+  /**
+   * Send a request, answer the questions of the server, and return the result.
+   * @param {string} method
+   * @param {Record<string, any>} params
+   * @param {Options} options
+   * @returns {Promise<any>}
+   */
+  async call(method, params, options) {
+    let round = params;
+    for (let i = 0; i < MOST_ROUNDS; i += 1) {
+      const result = await this.request(method, round, options);
+      if (result.resultType !== "input_required") return result;
+      const asked = Object.entries(result.inputRequests ?? {});
+      /** @type {[string, any][]} */
+      const answers = [];
+      for (const [key, request] of asked) answers.push([key, await answered(options, /** @type {any} */ (request))]);
+      if (!asked.length) await pause(); // the server only wants the call again, a little later
+      round = { ...params, inputResponses: Object.fromEntries(answers), requestState: result.requestState };
+    }
+    throw new RpcError(`The server has asked ${MOST_ROUNDS} times. The page asks no more.`, null, 200);
+  }
+
+  /**
+   * Send one request, and return its result.
+   * @param {string} method
+   * @param {Record<string, any>} params
+   * @param {Options} [options]
+   * @returns {Promise<any>}
+   */
+  async request(method, params, options = {}) {
+    this.lastId += 1;
+    const id = this.lastId;
+    const message = /** @type {Message} */ ({ jsonrpc: "2.0", id, method, params: this.withMeta(params, id, options) });
+    const stop = () => {
+      if (this.version === HANDSHAKE) void this.cancel(id);
+    };
+    options.signal?.addEventListener("abort", stop);
+    const begin = performance.now();
+    try {
+      return await this.answer(message, options);
+    } catch (problem) {
+      const isOver = problem instanceof RpcError && problem.status === 404 && this.session !== "";
+      if (!isOver || method === "initialize") throw problem;
+      await this.connect(HANDSHAKE); // the session has ended; the server has not worked on the request
+      return await this.request(method, params, options);
+    } finally {
+      options.signal?.removeEventListener("abort", stop);
+      if (options.exchange) options.exchange.milliseconds += performance.now() - begin;
+    }
+  }
+
+  /**
+   * @param {Record<string, any>} params
+   * @param {number} id
+   * @param {Options} options
+   */
+  withMeta(params, id, options) {
+    const progress = options.onMessage ? { progressToken: id } : {};
+    if (this.version === HANDSHAKE) return options.onMessage ? { ...params, _meta: progress } : params;
+    const meta = {
+      [`${META}protocolVersion`]: MODERN,
+      [`${META}clientInfo`]: CLIENT,
+      [`${META}clientCapabilities`]: CAPABILITIES,
+      ...(options.onMessage ? { [`${META}logLevel`]: "debug", ...progress } : {}),
+    };
+    return { ...params, _meta: meta };
+  }
+
+  /**
+   * Tell the server that nobody waits for the result of a request. Closing the connection tells it, too.
+   * @param {number} id
+   */
+  async cancel(id) {
+    try {
+      await this.post({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: id } });
+    } catch {
+      // The call has ended, or the server is away.
+    }
+  }
+
+  /**
+   * @param {Message} message
+   * @param {Options} options
+   * @returns {Promise<any>}
+   */
+  async answer(message, options) {
+    const { response, reply } = await this.post(message, options);
+    for await (const found of messagesOf(response)) {
+      reply.messages.push(found);
+      const isReply = !found.method && (found.id === message.id || found.id === null || found.id === undefined);
+      if (isReply) {
+        if (found.error) throw new RpcError(found.error.message, found.error, response.status);
+        return found.result ?? {};
+      }
+      if (found.method && found.id !== undefined) {
+        const result = await answered(options, { method: found.method, params: found.params });
+        await this.post({ jsonrpc: "2.0", id: found.id, result }, { exchange: options.exchange });
+      } else if (found.method) {
+        options.onMessage?.(found);
+      }
+    }
+    throw new RpcError("The connection has ended before the result.", null, response.status);
+  }
+
+  /**
+   * Send one message, and return the response.
+   * @param {Message} message
+   * @param {Options} [options]
+   */
+  async post(message, options = {}) {
+    const headers = this.headersOf(message, options.inputSchema);
+    options.exchange?.sent.push({ headers, message });
+    const token = this.token();
+    const response = await fetch(this.url, {
+      method: "POST",
+      headers: token ? { ...headers, Authorization: `Bearer ${token}` } : headers,
+      body: JSON.stringify(message),
+      signal: options.signal,
+      credentials: "omit",
+      redirect: "error",
+    });
+    this.session = response.headers.get("Mcp-Session-Id") || this.session;
+    const type = response.headers.get("Content-Type") ?? "";
+    const replica = response.headers.get("X-Served-By") ?? "";
+    const reply = { status: response.status, replica, type, messages: /** @type {Message[]} */ ([]) };
+    options.exchange?.received.push(reply);
+    if (response.status === 401) {
+      throw new AccessError(await errorText(response), response.headers.get("WWW-Authenticate") ?? "");
+    }
+    if (!type.includes("json") && !type.includes("event-stream") && response.status !== 202) {
+      throw new RpcError(`The server has answered with the status ${response.status}.`, null, response.status);
+    }
+    return { response, reply };
+  }
+
+  /**
+   * Return the headers of a message, without the token.
+   * @param {Message} message
+   * @param {any} inputSchema
+   * @returns {Record<string, string>}
+   */
+  headersOf({ method, params }, inputSchema) {
+    /** @type {Record<string, string>} */
+    const headers = { "Content-Type": "application/json", Accept: "application/json, text/event-stream" };
+    if (method !== "initialize") headers["MCP-Protocol-Version"] = this.version;
+    if (this.version === HANDSHAKE && this.session) headers["Mcp-Session-Id"] = this.session;
+    if (this.version === HANDSHAKE || !method) return headers;
+    headers["Mcp-Method"] = method;
+    const name = NAMED[method] && params?.[NAMED[method]];
+    if (name) headers["Mcp-Name"] = headerText(name);
+    if (method === "tools/call") Object.assign(headers, repeated(inputSchema, params.arguments));
+    return headers;
+  }
+}
+
+/**
+ * Return the arguments that a request repeats in headers (`x-mcp-header` in the input schema of the tool).
+ * @param {any} schema
+ * @param {any} value
+ * @returns {Record<string, string>}
+ */
+function repeated(schema, value) {
+  /** @type {Record<string, string>} */
+  const headers = {};
+  if (!isObject(schema?.properties) || !isObject(value)) return headers;
+  for (const [name, each] of Object.entries(schema.properties)) {
+    const argument = value[name];
+    const header = each?.["x-mcp-header"];
+    if (typeof header === "string" && ["string", "number", "boolean"].includes(typeof argument)) {
+      headers[`Mcp-Param-${header}`] = headerText(String(argument));
+    }
+    Object.assign(headers, repeated(each, argument));
+  }
+  return headers;
+}
+
+/**
+ * Return a text as the value of a header. Other than visible ASCII, it becomes Base64 (protocol 2026-07-28).
+ * @param {string} text
+ */
+function headerText(text) {
+  if (/^[!-~]([ -~]*[!-~])?$/.test(text) && !/^=\?base64\?.*\?=$/.test(text)) return text;
+  const bytes = new TextEncoder().encode(text);
+  return `=?base64?${btoa(Array.from(bytes, (each) => String.fromCharCode(each)).join(""))}?=`;
+}
+
+/**
+ * @param {Options} options
+ * @param {{method: string, params: any}} request
+ */
+async function answered(options, request) {
+  if (!options.ask) {
+    throw new RpcError(`The server has sent ${request.method}, and nobody can answer it here.`, null, 200);
+  }
+  return options.ask(request);
+}
+
+/** @returns {Promise<void>} */
+function pause() {
+  return new Promise((resolve) => {
+    setTimeout(resolve, PAUSE_MS);
+  });
+}
+
+/**
+ * Return the messages of a response: of its JSON, or of its event stream as they arrive.
+ * @param {Response} response
+ * @returns {AsyncGenerator<Message>}
+ */
+async function* messagesOf(response) {
+  if (!(response.headers.get("Content-Type") ?? "").includes("event-stream")) {
+    if (response.status !== 202) yield JSON.parse(await response.text());
+    return;
+  }
+  const reader = /** @type {ReadableStream<Uint8Array>} */ (response.body).getReader();
+  const decoder = new TextDecoder();
+  let rest = "";
+  let end = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    const text = decoder.decode(value ?? new Uint8Array(), { stream: !done });
+    const isWhole = done || BLANK_LINE.test(end + text);
+    end = (end + text).slice(-3);
+    rest += text;
+    if (!isWhole) continue; // so a large event, which arrives in many parts, is searched only once
+    const events = rest.split(BLANK_LINE);
+    rest = events.pop() ?? "";
+    for (const event of done ? [...events, rest] : events) {
+      const lines = event.split(/\r?\n/).filter((line) => line.startsWith("data:"));
+      const data = lines.map((line) => line.slice(5).trim()).join("\n");
+      if (data) yield JSON.parse(data);
+    }
+    if (done) return;
+  }
+}
+
+/**
+ * @param {Response} response
+ * @returns {Promise<string>}
+ */
+async function errorText(response) {
+  try {
+    const body = await response.json();
+    return body.error?.message ?? body.message ?? body.error_description ?? "The server wants a key.";
+  } catch {
+    return "The server wants a key.";
+  }
+}

@@ -1,0 +1,140 @@
+// Shows results as an agent gets them: text, images, audio, resources, links and structured content.
+import { block, h, pretty } from "./dom.js";
+import { isObject } from "./schema.js";
+
+const IMAGES = /^image\/(png|jpeg|gif|webp|avif|svg\+xml)$/;
+const AUDIO = /^audio\/[a-z0-9.+-]+$/;
+const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
+
+/**
+ * Show the result of a tool.
+ * @param {any} result
+ * @param {(uri: string) => void} read shows a resource of the server
+ */
+export function toolResult(result, read) {
+  const blocks = Array.isArray(result.content) ? result.content : [];
+  const shown = blocks.map((/** @type {any} */ each) => contentBlock(each, read));
+  const title = result.isError ? h("p", { class: "error" }, "The tool has answered with an error.") : null;
+  const structured = result.structuredContent === undefined ? [] : structuredPart(result.structuredContent);
+  const empty = shown.length + structured.length ? null : h("p", { class: "hint" }, "The result is empty.");
+  return h("div", { class: result.isError ? "result failed" : "result" }, title, shown, structured, empty);
+}
+
+/**
+ * Show the messages of a prompt.
+ * @param {any} result
+ * @param {(uri: string) => void} read
+ */
+export function promptResult(result, read) {
+  const messages = Array.isArray(result.messages) ? result.messages : [];
+  const shown = messages.map((/** @type {any} */ { role, content }) =>
+    h("div", { class: "message" }, h("h3", {}, String(role)), contentBlock(content, read)),
+  );
+  return h("div", { class: "result" }, result.description && h("p", {}, result.description), shown);
+}
+
+/**
+ * Show the contents of a resource.
+ * @param {any} result
+ * @param {(uri: string) => void} read
+ */
+export function resourceResult(result, read) {
+  const contents = Array.isArray(result.contents) ? result.contents : [];
+  const shown = contents.map((/** @type {any} */ resource) => contentBlock({ type: "resource", resource }, read));
+  return h("div", { class: "result" }, shown.length ? shown : h("p", { class: "hint" }, "The resource is empty."));
+}
+
+/** @param {unknown} value */
+function structuredPart(value) {
+  return [h("h3", {}, "Structured content"), block(pretty(value), "Structured content")];
+}
+
+/**
+ * @param {any} content
+ * @param {(uri: string) => void} read
+ * @returns {HTMLElement}
+ */
+function contentBlock(content, read) {
+  const found = isObject(content) ? content : {};
+  switch (found.type) {
+    case "text":
+      return block(String(found.text), "Text");
+    case "image":
+      return media(IMAGES, "img", found) ?? file("image", found.mimeType, found.data);
+    case "audio":
+      return media(AUDIO, "audio", found) ?? file("audio", found.mimeType, found.data);
+    case "resource":
+      return resourceBlock(isObject(found.resource) ? found.resource : {});
+    case "resource_link":
+      return linkBlock(found, read);
+    default:
+      return block(pretty(content), "Content");
+  }
+}
+
+/**
+ * Show an image or audio; null if the page does not show this type.
+ * @param {RegExp} types
+ * @param {"img" | "audio"} tag
+ * @param {any} content
+ */
+function media(types, tag, { mimeType, data, annotations }) {
+  if (!types.test(mimeType) || !isBase64(data)) return null;
+  const label = annotations?.title ?? `${tag === "img" ? "Image" : "Audio"} of the result (${mimeType})`;
+  const more = tag === "img" ? { alt: label } : { controls: true, "aria-label": label };
+  return h(tag, { src: `data:${mimeType};base64,${data}`, ...more });
+}
+
+/** @param {any} resource */
+function resourceBlock({ uri, mimeType, text, blob }) {
+  const title = h("p", { class: "hint" }, `Resource ${uri} ${mimeType ?? ""}`);
+  if (typeof text === "string") return h("div", {}, title, block(text, `Resource ${uri}`));
+  const shown = media(IMAGES, "img", { mimeType, data: blob }) ?? media(AUDIO, "audio", { mimeType, data: blob });
+  return h("div", {}, title, shown ?? file(String(uri), mimeType, blob));
+}
+
+/**
+ * A link to a resource of the server or of the web.
+ * @param {any} link
+ * @param {(uri: string) => void} read
+ */
+function linkBlock({ uri, name, title, description }, read) {
+  const text = `${title ?? name ?? uri}`;
+  const shown = isWeb(uri)
+    ? h("a", { href: uri, target: "_blank", rel: "noreferrer noopener" }, text)
+    : h("button", { type: "button", class: "quiet", onclick: () => read(String(uri)) }, `Read ${text}`);
+  return h("p", {}, shown, " ", h("code", {}, uri), description ? ` ${description}` : "");
+}
+
+/**
+ * A button that saves bytes as a file.
+ * @param {string} name
+ * @param {any} mimeType
+ * @param {any} data in Base64
+ */
+function file(name, mimeType, data) {
+  if (!isBase64(data)) return h("p", { class: "error" }, "These bytes are not valid Base64.");
+  function save() {
+    const bytes = Uint8Array.from(atob(data), (each) => each.charCodeAt(0));
+    const url = URL.createObjectURL(new Blob([bytes], { type: "application/octet-stream" }));
+    h("a", { href: url, download: name.split("/").pop() || "file" }).click();
+    setTimeout(() => URL.revokeObjectURL(url), 10_000); // some browsers read it after the click
+  }
+  const size = (data.length / 4) * 3 - (data.match(/=*$/)?.[0].length ?? 0);
+  const text = `Save ${size} bytes (${mimeType ?? "unknown type"})`;
+  return h("button", { type: "button", class: "quiet", onclick: save }, text);
+}
+
+/** @param {unknown} data */
+function isBase64(data) {
+  return typeof data === "string" && data.length % 4 === 0 && BASE64.test(data);
+}
+
+/**
+ * Return whether a text is an address that a browser may open. Others, such as `javascript:`, could run scripts.
+ * @param {unknown} url
+ * @returns {url is string}
+ */
+export function isWeb(url) {
+  return typeof url === "string" && /^https?:\/\//i.test(url);
+}

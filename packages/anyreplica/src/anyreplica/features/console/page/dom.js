@@ -1,0 +1,156 @@
+// Makes elements of the page. Every text becomes a text node, so markup from a server is shown and never runs.
+
+/**
+ * @typedef {string | number | Node | null | undefined | false} Child
+ * @typedef {Record<string, string | number | boolean | null | undefined | ((event: any) => void)>} Attributes
+ */
+
+/**
+ * Make an element. An attribute whose name begins with "on" is a listener. `false` and `null` leave an attribute out.
+ * @param {string} tag
+ * @param {Attributes} [attributes]
+ * @param {...(Child | Child[])} children
+ * @returns {any}
+ */
+export function h(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  setAttributes(element, attributes);
+  element.append(...nodes(children));
+  return element;
+}
+
+/**
+ * Make an element of a drawing.
+ * @param {string} tag
+ * @param {Attributes} [attributes]
+ * @param {...(Child | Child[])} children
+ * @returns {any}
+ */
+export function svg(tag, attributes = {}, ...children) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  setAttributes(element, attributes);
+  element.append(...nodes(children));
+  return element;
+}
+
+/**
+ * @param {Element} element
+ * @param {Attributes} attributes
+ */
+function setAttributes(element, attributes) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === "function") element.addEventListener(name.slice(2), value);
+    else if (value === true) element.setAttribute(name, "");
+    else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, String(value));
+  }
+}
+
+/**
+ * @param {(Child | Child[])[]} children
+ * @returns {(string | Node)[]}
+ */
+function nodes(children) {
+  const all = /** @type {Child[]} */ (children.flat());
+  const shown = all.filter((each) => each !== null && each !== undefined && each !== false);
+  return shown.map((each) => (each instanceof Node ? each : String(each)));
+}
+
+let lastId = 0;
+
+/**
+ * Return a new id for an element, to connect it with its label.
+ * @param {string} word
+ */
+export function newId(word) {
+  lastId += 1;
+  return `${word}-${lastId}`;
+}
+
+/**
+ * Show a JSON value as text.
+ * @param {unknown} value
+ */
+export function pretty(value) {
+  try {
+    return JSON.stringify(value, null, 2);
+  } catch {
+    return "This value has too many levels to show it.";
+  }
+}
+
+/**
+ * A block of text that can be scrolled with the keyboard.
+ * @param {string} text
+ * @param {string} label
+ */
+export function block(text, label) {
+  return h("pre", { tabindex: 0, role: "group", "aria-label": label }, h("code", {}, text));
+}
+
+/**
+ * A block of text with a button that copies it.
+ * @param {string} text
+ * @param {string} label
+ */
+export function copied(text, label) {
+  const button = h("button", { type: "button", class: "quiet", onclick: copy }, "Copy");
+  async function copy() {
+    try {
+      await navigator.clipboard.writeText(text);
+      button.textContent = "Copied";
+    } catch {
+      button.textContent = "Select the text to copy it"; // without HTTPS, a page may not use the clipboard
+    }
+  }
+  return h("div", { class: "copied" }, button, block(text, label));
+}
+
+/**
+ * Tabs for the keyboard and for screen readers (ARIA Authoring Practices, pattern "Tabs").
+ * @param {string} label
+ * @param {[string, HTMLElement][]} panels the title and the content of each tab
+ * @param {(title: string) => void} [onShow] called when a tab is shown
+ * @returns {{element: HTMLElement, show: (title: string) => void}}
+ */
+export function tabs(label, panels, onShow = () => {}) {
+  const buttons = panels.map(([title], index) =>
+    h("button", { type: "button", role: "tab", id: newId("tab"), onclick: () => select(index) }, title),
+  );
+  const list = h("div", { role: "tablist", "aria-label": label, onkeydown: move }, buttons);
+  panels.forEach(([, panel], index) => {
+    panel.setAttribute("role", "tabpanel");
+    panel.setAttribute("aria-labelledby", buttons[index].id);
+    panel.id ||= newId("panel");
+    buttons[index].setAttribute("aria-controls", panel.id);
+  });
+
+  /** @param {number} index */
+  function select(index) {
+    panels.forEach(([, panel], each) => {
+      const chosen = each === index;
+      panel.hidden = !chosen;
+      buttons[each].setAttribute("aria-selected", String(chosen));
+      buttons[each].tabIndex = chosen ? 0 : -1;
+    });
+    onShow(panels[index][0]);
+  }
+
+  /** @param {KeyboardEvent} event */
+  function move(event) {
+    const now = buttons.indexOf(/** @type {any} */ (document.activeElement));
+    const last = buttons.length - 1;
+    /** @type {Record<string, number>} */
+    const to = { ArrowRight: now === last ? 0 : now + 1, ArrowLeft: now <= 0 ? last : now - 1, Home: 0, End: last };
+    const next = to[event.key];
+    if (next === undefined) return;
+    event.preventDefault();
+    select(next);
+    buttons[next].focus();
+  }
+
+  select(0);
+  return {
+    element: h("div", { class: "tabs" }, list, ...panels.map(([, panel]) => panel)),
+    show: (title) => select(panels.findIndex(([each]) => each === title)),
+  };
+}

@@ -1,0 +1,135 @@
+// Jobs: start one, follow its progress, read its result, cancel it. The page uses the routes below /jobs.
+import { AccessError } from "./client.js";
+import { entryList } from "./components.js";
+import { block, h, pretty } from "./dom.js";
+import { FieldError, makeForm } from "./form.js";
+
+/** @typedef {import("./call.js").Page} Page */
+
+const REFRESH_MS = 1000;
+const ANSWER_MS = 5000;
+/** The mark of a tool that runs as a job, in its `_meta`. */
+const MARK = "anyreplica/job";
+
+/**
+ * Return the view of the jobs; null if the server has none.
+ * @param {Page} page
+ * @param {string} url of the route /jobs
+ * @param {any[]} tools
+ * @returns {{element: HTMLElement, refresh: () => void} | null}
+ */
+export function jobsView(page, url, tools) {
+  const jobs = tools.filter((tool) => tool._meta?.[MARK] === true);
+  if (!jobs.length) return null;
+  const error = h("p", { class: "error", role: "alert" });
+  const away = h("p", { class: "error", role: "alert" });
+  const rows = h("tbody");
+  /** @type {Map<string, HTMLElement>} */
+  const results = new Map();
+  let drawn = "";
+
+  /**
+   * @param {string} path
+   * @param {{method?: string, headers?: Record<string, string>, body?: string, signal?: AbortSignal}} [options]
+   */
+  async function ask(path, options = {}) {
+    /** @type {Record<string, string>} */
+    const headers = { ...options.headers };
+    const token = page.client.token();
+    if (token) headers.Authorization = `Bearer ${token}`;
+    const response = await fetch(`${url}${path}`, { credentials: "omit", ...options, headers });
+    /** @type {any} */
+    const body = await response.json().catch(() => ({}));
+    const challenge = response.headers.get("WWW-Authenticate") ?? "";
+    if (response.status === 401) throw new AccessError(body.message ?? "The server wants a key.", challenge);
+    if (!response.ok && response.status !== 409) throw new Error(body.message ?? `Status ${response.status}`);
+    return body;
+  }
+
+  /**
+   * Do some work, and show its error. The error stays until the next work with the same place.
+   * @param {() => Promise<void>} work
+   * @param {HTMLElement} [place]
+   */
+  async function trying(work, place = error) {
+    let text = "";
+    try {
+      await work();
+    } catch (problem) {
+      if (problem instanceof AccessError) page.onAccess(problem);
+      if (!(problem instanceof FieldError)) text = /** @type {Error} */ (problem).message; // a form shows its own
+    }
+    if (place.textContent !== text) place.textContent = text;
+  }
+
+  /** Draw the jobs again if they have changed. The focus stays on the button of the same job. */
+  async function refresh() {
+    const { jobs: found } = await ask("?limit=50", { signal: AbortSignal.timeout(ANSWER_MS) });
+    const text = JSON.stringify([found, results.size]);
+    if (text === drawn) return;
+    drawn = text;
+    const { id } = /** @type {Element} */ (document.activeElement ?? document.body);
+    const hasFocus = rows.contains(document.activeElement);
+    rows.replaceChildren(...found.map(row));
+    if (hasFocus && id) document.getElementById(id)?.focus();
+  }
+
+  /** @param {any} job */
+  function row(job) {
+    const { id, job: name, status, progress, message, error: reason } = job;
+    const ended = ["completed", "failed", "cancelled"].includes(status);
+    const bar = h("progress", { max: 100, value: progress ?? 0, "aria-label": `Progress of ${name}` });
+    const onclick = () => void trying(() => (ended ? showResult(id) : stop(id)));
+    const text = `${ended ? "Result of" : "Cancel"} ${name}`;
+    const button = h("button", { type: "button", class: "quiet", id: `job-${id}`, onclick }, text);
+    return h(
+      "tr",
+      {},
+      h("th", { scope: "row" }, h("code", {}, name), h("br"), h("small", {}, id)),
+      h("td", {}, status),
+      h("td", {}, bar, ` ${reason || message || ""}`),
+      h("td", {}, button, results.get(id)),
+    );
+  }
+
+  /** @param {string} id */
+  async function showResult(id) {
+    results.set(id, block(pretty(await ask(`/${encodeURIComponent(id)}/result`)), "Result of the job"));
+    await refresh();
+  }
+
+  /** @param {string} id */
+  async function stop(id) {
+    await ask(`/${encodeURIComponent(id)}`, { method: "DELETE" });
+    await refresh();
+  }
+
+  /** @param {any} tool */
+  function entry({ name, description, inputSchema }) {
+    const view = () => {
+      const form = makeForm(inputSchema);
+      const submit = async () => {
+        const body = JSON.stringify({ job: name, params: form.read() });
+        await ask("", { method: "POST", headers: { "Content-Type": "application/json" }, body });
+        await refresh();
+      };
+      const start = h("button", { type: "button", onclick: () => void trying(submit) }, "Start the job");
+      return h("div", {}, form.element, h("p", {}, start));
+    };
+    return { name, description, badges: ["job"], view };
+  }
+
+  const head = h(
+    "tr",
+    {},
+    ["Job", "Status", "Progress", "Result"].map((each) => h("th", { scope: "col" }, each)),
+  );
+  const table = h("table", {}, h("caption", {}, "Your jobs, newest first"), h("thead", {}, head), rows);
+  const wide = h("div", { class: "wide", tabindex: 0, role: "region", "aria-label": "Your jobs" }, table);
+  const element = h("div", {}, entryList("jobs", jobs.map(entry)), error, away, wide);
+  const draw = () => void trying(refresh, away);
+  setInterval(() => {
+    if (element.offsetParent && !document.hidden && page.client.isOpen) draw();
+  }, REFRESH_MS);
+  return { element, refresh: draw };
+}

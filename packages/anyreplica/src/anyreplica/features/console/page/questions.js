@@ -1,0 +1,92 @@
+// Asks the user what a tool wants to know during its call.
+import { isWeb } from "./content.js";
+import { h, newId } from "./dom.js";
+import { FieldError, makeForm } from "./form.js";
+
+/**
+ * Return a function that answers the requests of a server with forms in an element of the page.
+ * @param {HTMLElement} place
+ * @param {AbortSignal} signal the end of the call
+ * @returns {(request: {method: string, params: any}) => Promise<any>}
+ */
+export function asker(place, signal) {
+  return async ({ method, params }) => {
+    if (method === "roots/list") return { roots: [] };
+    if (method === "ping") return {};
+    if (method !== "elicitation/create") throw new Error(`This page cannot answer ${method}.`);
+    return params?.mode === "url" ? askUrl(place, signal, params) : askForm(place, signal, params);
+  };
+}
+
+/**
+ * @param {HTMLElement} place
+ * @param {AbortSignal} signal
+ * @param {any} params
+ */
+function askForm(place, signal, { message, requestedSchema }) {
+  const form = makeForm(requestedSchema ?? { type: "object", properties: {} });
+  return asked(place, signal, message, form.element, () => ({ action: "accept", content: form.read() }));
+}
+
+/**
+ * @param {HTMLElement} place
+ * @param {AbortSignal} signal
+ * @param {any} params
+ */
+function askUrl(place, signal, { message, url }) {
+  const link = isWeb(url)
+    ? h("a", { href: url, target: "_blank", rel: "noreferrer noopener" }, url)
+    : h("code", {}, `${url} (this page opens only addresses of the web)`);
+  const text = h("div", {}, h("p", {}, "The server asks you to open this address:"), h("p", {}, link));
+  return asked(place, signal, message, text, () => ({ action: "accept" }));
+}
+
+/**
+ * Show a question, and wait for the user.
+ * @param {HTMLElement} place
+ * @param {AbortSignal} signal
+ * @param {string} message
+ * @param {HTMLElement} inside
+ * @param {() => any} accepted returns the answer; throws a FieldError
+ * @returns {Promise<any>}
+ */
+function asked(place, signal, message, inside, accepted) {
+  return new Promise((resolve, reject) => {
+    const title = h("h3", { tabindex: -1, id: newId("question") }, "The tool asks");
+    const accept = h("button", { type: "button", onclick: send }, "Send the answer");
+    const no = () => end({ action: "decline" });
+    const decline = h("button", { type: "button", class: "quiet", onclick: no }, "Decline");
+    const text = h("p", { class: "question-text", id: newId("question") }, String(message ?? ""));
+    const names = { role: "group", "aria-labelledby": title.id, "aria-describedby": text.id };
+    const buttons = h("p", {}, accept, " ", decline);
+    const question = h("section", { class: "question", ...names }, title, text, inside, buttons);
+    const stop = () => {
+      question.remove();
+      reject(signal.reason);
+    };
+
+    function send() {
+      try {
+        end(accepted());
+      } catch (problem) {
+        if (!(problem instanceof FieldError)) throw problem; // the form shows what is wrong
+      }
+    }
+
+    /** @param {any} answer */
+    function end(answer) {
+      signal.removeEventListener("abort", stop);
+      question.remove();
+      place.focus(); // otherwise the focus would be lost with the question
+      resolve(answer);
+    }
+
+    if (signal.aborted) {
+      stop();
+      return;
+    }
+    signal.addEventListener("abort", stop);
+    place.append(question);
+    title.focus();
+  });
+}

@@ -1,0 +1,285 @@
+// The swarm: which replicas are known, and which of them answer calls how fast.
+import { h, newId, svg } from "./dom.js";
+
+/**
+ * @typedef {import("./call.js").Page} Page
+ *
+ * @typedef {object} Known what a replica says about itself
+ * @property {string} name
+ * @property {string} version
+ * @property {string} status
+ * @property {number} started
+ * @property {number} uptime_seconds
+ * @property {number} in_flight
+ * @property {number} seconds_ago
+ *
+ * @typedef {{replica: string, at: number, milliseconds: number, failed: string}} Answer
+ */
+
+const EVERY_MS = 1000;
+const LIST_ANSWER_MS = 5000;
+const SILENT_SECONDS = 3;
+const NEW_SECONDS = 15;
+const KEPT_MS = 20_000;
+/** A browser opens six connections to a host. More calls at once would only wait in the browser. */
+const CONNECTIONS = 6;
+const COLOURS = 8;
+const WIDTH = 640;
+const HEIGHT = 180;
+
+/**
+ * @param {Page} page
+ * @param {string} url of the route /replicas
+ * @param {any[]} tools
+ * @returns {HTMLElement}
+ */
+export function swarmView(page, url, tools) {
+  return h("div", {}, replicasPart(page, url), callsPart(page, tools));
+}
+
+/**
+ * The replicas that are known, refreshed every second. A replica that has ended stays for a while, faded.
+ * @param {Page} page
+ * @param {string} url
+ */
+function replicasPart(page, url) {
+  const rows = h("tbody");
+  const status = h("p", { class: "hint", role: "status" }, "Looking for the replicas …");
+  /** @type {Map<string, {known: Known, at: number}>} */
+  const seen = new Map();
+
+  async function refresh() {
+    const token = page.client.token();
+    const headers = token ? { Authorization: `Bearer ${token}` } : undefined;
+    try {
+      const signal = AbortSignal.timeout(LIST_ANSWER_MS);
+      const response = await fetch(url, { credentials: "omit", headers, signal });
+      if (!response.ok) throw new Error(`status ${response.status}`);
+      /** @type {{replicas: Known[]}} */
+      const { replicas } = await response.json();
+      for (const known of replicas) seen.set(`${known.name} ${known.started}`, { known, at: Date.now() });
+      draw();
+    } catch (problem) {
+      status.textContent = `The replicas cannot be listed now: ${/** @type {Error} */ (problem).message}`;
+    }
+  }
+
+  function draw() {
+    for (const [key, { at }] of seen) if (Date.now() - at > KEPT_MS) seen.delete(key);
+    const all = [...seen.values()].sort((one, other) => one.known.started - other.known.started);
+    rows.replaceChildren(...all.map(({ known, at }) => row(known, Date.now() - at > 2 * EVERY_MS)));
+    const alive = all.filter(({ known, at }) => stateOf(known, Date.now() - at > 2 * EVERY_MS) === "ready").length;
+    const text = `${alive} ${alive === 1 ? "replica is" : "replicas are"} ready.`;
+    if (status.textContent !== text) status.textContent = text;
+  }
+
+  void refresh();
+  const element = h("section", {}, h("h2", {}, "Replicas"), status, table("Known replicas", COLUMNS, rows));
+  setInterval(() => {
+    if (element.offsetParent && !document.hidden) void refresh();
+  }, EVERY_MS);
+  return element;
+}
+
+const COLUMNS = ["Replica", "Version", "Status", "Uptime", "Requests in flight"];
+
+/**
+ * @param {string} caption
+ * @param {string[]} columns
+ * @param {HTMLElement} rows
+ */
+function table(caption, columns, rows) {
+  const head = h(
+    "tr",
+    {},
+    columns.map((each) => h("th", { scope: "col" }, each)),
+  );
+  const whole = h("table", {}, h("caption", {}, caption), h("thead", {}, head), rows);
+  return h("div", { class: "wide", tabindex: 0, role: "region", "aria-label": caption }, whole);
+}
+
+/**
+ * @param {Known} known
+ * @param {boolean} isGone whether the list no longer has it
+ */
+function stateOf({ status, seconds_ago: age }, isGone) {
+  if (isGone) return "gone";
+  return status === "ready" && age > SILENT_SECONDS ? "silent" : status;
+}
+
+/**
+ * @param {Known} known
+ * @param {boolean} isGone
+ */
+function row(known, isGone) {
+  const state = stateOf(known, isGone);
+  const seconds = Math.round(known.uptime_seconds + known.seconds_ago);
+  const isNew = state === "ready" && seconds < NEW_SECONDS;
+  const requests = state === "ready" ? known.in_flight : "";
+  const cells = [known.version, isNew ? "ready, new" : state, duration(seconds), requests];
+  const name = h("th", { scope: "row" }, h("code", {}, known.name));
+  return h(
+    "tr",
+    { class: `replica ${isNew ? "new" : state}` },
+    name,
+    cells.map((each) => h("td", {}, each)),
+  );
+}
+
+/** @param {number} seconds */
+function duration(seconds) {
+  if (seconds < 60) return `${seconds} s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+  return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
+}
+
+/**
+ * Sends many calls, and draws which replica answered each of them, and how fast.
+ * @param {Page} page
+ * @param {any[]} tools
+ */
+function callsPart(page, tools) {
+  const isEcho = (/** @type {any} */ tool) => tool.name === "echo" && typeOfMessage(tool) === "string";
+  const isHarmless = (/** @type {any} */ tool) => tool.annotations?.readOnlyHint && !tool.inputSchema?.required?.length;
+  const calls = [
+    ...tools.filter(isEcho).map(({ name }) => ({ name, arguments: { message: "hello" } })),
+    ...tools.filter(isHarmless).map(({ name }) => ({ name, arguments: {} })),
+  ];
+  /** @type {{title: string, method: string, params: any}[]} */
+  const kinds = calls.map((params) => ({ title: `Call ${params.name}`, method: "tools/call", params }));
+  kinds.push({ title: "List the tools", method: "tools/list", params: {} });
+  const options = kinds.map(({ title }, index) => h("option", { value: index }, title));
+  const what = h("select", { id: newId("what") }, options);
+  const count = h("input", { id: newId("count"), type: "number", value: 300, min: 1, max: 5000 });
+  const toggle = () => (stopper ? stopper.abort() : void run());
+  const send = h("button", { type: "button", onclick: toggle }, "Send 300 calls");
+  count.addEventListener("input", () => {
+    if (!stopper) send.textContent = `Send ${count.value} calls`;
+  });
+  const status = h("p", { class: "status", role: "status" });
+  const drawing = h("div");
+  /** @type {AbortController | null} */
+  let stopper = null;
+
+  async function run() {
+    stopper = new AbortController();
+    send.textContent = "Stop";
+    const total = Math.min(5000, Math.max(1, Number(count.value) || 1));
+    /** @type {Answer[]} */
+    const answers = [];
+    const begin = performance.now();
+    const { method, params } = kinds[Number(what.value)];
+    let sent = 0;
+    const { signal } = stopper;
+
+    /** Send one call after the other. The browser decides how many connections they use. */
+    async function sender() {
+      while (sent < total && !signal.aborted) {
+        sent += 1;
+        const answer = await oneCall(page, method, params, begin, signal);
+        if (!signal.aborted) answers.push(answer); // a call that the user has stopped has not failed
+      }
+    }
+
+    const paint = setInterval(() => drawing.replaceChildren(chart(answers)), 200);
+    await Promise.all(Array.from({ length: Math.min(CONNECTIONS, total) }, sender));
+    clearInterval(paint);
+    stopper = null;
+    send.textContent = `Send ${count.value} calls`;
+    drawing.replaceChildren(chart(answers));
+    status.textContent = verdict(answers, performance.now() - begin);
+  }
+
+  const choice = h(
+    "div",
+    { class: "options" },
+    h("div", {}, h("label", { for: what.id }, "What to send"), what),
+    h("div", {}, h("label", { for: count.id }, "How often"), count),
+    send,
+  );
+  return h("section", {}, h("h2", {}, "Calls"), choice, status, drawing);
+}
+
+/** @param {any} tool */
+function typeOfMessage({ inputSchema }) {
+  return inputSchema?.properties?.message?.type;
+}
+
+/**
+ * @param {Page} page
+ * @param {string} method
+ * @param {any} params
+ * @param {number} begin
+ * @param {AbortSignal} signal
+ * @returns {Promise<Answer>}
+ */
+async function oneCall(page, method, params, begin, signal) {
+  const exchange = { sent: [], received: /** @type {any[]} */ ([]), milliseconds: 0 };
+  let failed = "";
+  try {
+    await page.client.request(method, params, { exchange, signal });
+  } catch (problem) {
+    failed = /** @type {Error} */ (problem).message || "failed";
+  }
+  const at = performance.now() - begin;
+  return { replica: exchange.received[0]?.replica ?? "", at, milliseconds: exchange.milliseconds, failed };
+}
+
+/**
+ * @param {Answer[]} answers
+ * @param {number} milliseconds
+ */
+function verdict(answers, milliseconds) {
+  const good = answers.filter(({ failed }) => !failed);
+  const times = good.map((each) => each.milliseconds).sort((one, other) => one - other);
+  const last = times.length - 1;
+  const at = (/** @type {number} */ share) => (times[Math.min(last, Math.floor(times.length * share))] ?? 0).toFixed(1);
+  const lost = answers.length - good.length;
+  const reason = answers.find(({ failed }) => failed)?.failed;
+  const rate = ((answers.length / milliseconds) * 1000).toFixed(0);
+  const replicas = new Set(good.map(({ replica }) => replica)).size;
+  const by = replicas === 1 ? "1 replica" : `${replicas} replicas`;
+  const text = `${good.length} calls answered by ${by}, ${lost} failed`;
+  const speed = `${rate} calls/s; median ${at(0.5)} ms, 95 % within ${at(0.95)} ms, the slowest ${at(1)} ms`;
+  return `${text}${reason ? ` (${reason})` : ""}. ${speed}.`;
+}
+
+/**
+ * Draw each call as a point, and the number of calls of each replica as a bar.
+ * @param {Answer[]} answers
+ * @returns {HTMLElement}
+ */
+function chart(answers) {
+  const replicas = [...new Set(answers.map(({ replica }) => replica))].filter(Boolean).sort();
+  const longest = Math.max(1, ...answers.map(({ at }) => at));
+  const slowest = Math.max(1, ...answers.map(({ milliseconds }) => milliseconds));
+  const points = answers.map(({ replica, at, milliseconds, failed }) =>
+    svg("circle", {
+      cx: 4 + (at / longest) * (WIDTH - 8),
+      cy: HEIGHT - 4 - (milliseconds / slowest) * (HEIGHT - 20),
+      r: 3,
+      class: failed ? "failed" : `c${Math.max(0, replicas.indexOf(replica)) % COLOURS}`,
+    }),
+  );
+  const [slowestMs, seconds] = [slowest.toFixed(0), (longest / 1000).toFixed(1)];
+  const label = `The times of ${answers.length} calls within ${seconds} s. The slowest took ${slowestMs} ms.`;
+  const top = svg("text", { x: 4, y: 12 }, `${slowestMs} ms`);
+  const drawing = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": label }, top, points);
+  const most = Math.max(1, ...replicas.map((name) => countOf(answers, name)));
+  const bars = replicas.map((name, index) => {
+    const number = countOf(answers, name);
+    const bar = svg("rect", { width: (number / most) * 100, height: 10, class: `c${index % COLOURS}` });
+    const whole = { viewBox: "0 0 100 10", preserveAspectRatio: "none", class: "bar", "aria-hidden": "true" };
+    const shown = svg("svg", whole, bar);
+    return h("tr", {}, h("th", { scope: "row" }, h("code", {}, name)), h("td", {}, number), h("td", {}, shown));
+  });
+  return h("div", {}, drawing, table("Calls by replica", ["Replica", "Calls", "Share"], h("tbody", {}, bars)));
+}
+
+/**
+ * @param {Answer[]} answers
+ * @param {string} name
+ */
+function countOf(answers, name) {
+  return answers.filter(({ replica, failed }) => replica === name && !failed).length;
+}

@@ -1,0 +1,102 @@
+"""The replicas that are known. Each replica writes a short record to Redis, and reads the records of the others."""
+
+import asyncio
+import json
+import logging
+import secrets
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from anyreplica.process.tasks import background_task
+from anyreplica.shared.lost_redis import patiently
+from anyreplica.shared.outage import Outage
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+logger = logging.getLogger(__name__)
+
+_EVERY_SECONDS = 1.0
+_GONE_SECONDS = 10
+"""Age in seconds after which the record of a replica is removed."""
+
+_EXCHANGE = """
+local now = redis.call('TIME')
+now = now[1] + now[2] / 1000000
+redis.call('HSET', KEYS[1], ARGV[1], string.format('%.3f', now) .. ' ' .. ARGV[2])
+redis.call('EXPIRE', KEYS[1], ARGV[3])
+local found = {}
+local all = redis.call('HGETALL', KEYS[1])
+for i = 1, #all, 2 do
+    local at, record = string.match(all[i + 1], '^([^ ]+) (.*)$')
+    local age = now - tonumber(at)
+    if age > tonumber(ARGV[3]) then
+        redis.call('HDEL', KEYS[1], all[i])
+    else
+        found[#found + 1] = {string.format('%.3f', age), record}
+    end
+end
+return found
+"""
+"""A script that writes the record of a replica, removes old records, and returns the others with their ages, by the
+clock of Redis."""
+
+
+class KnownReplicas:
+    """The records of all replicas, or of this replica only if there is no Redis.
+
+    Args:
+        redis: The Redis that the replicas share.
+        prefix: The prefix of the key in Redis.
+        name: The name of this replica.
+        state: Returns what the record of this replica says now.
+    """
+
+    def __init__(self, redis: "Redis | None", prefix: str, name: str, state: Callable[[], dict[str, Any]]) -> None:
+        self._redis = redis
+        self._key = f"{prefix}:console:replicas"
+        self._script = None if redis is None else redis.register_script(_EXCHANGE)
+        self._identity = f"{name}:{secrets.token_hex(4)}"  # several replicas on one machine may have the same name
+        self._state = state
+        self._outage = Outage(logger, "the console shows one replica only")
+        self._read: list[dict[str, Any]] = []
+        self._read_at = 0.0
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Write the record of this replica every second inside the `async with` block, and remove it at the end."""
+        if self._redis is None:
+            yield
+            return
+        try:
+            async with background_task(self._keep_writing()):
+                yield
+        finally:
+            with self._outage.best_effort():
+                await self._redis.hdel(self._key, self._identity)
+
+    def all(self) -> list[dict[str, Any]]:
+        """Return the records of all replicas. `seconds_ago` is the age of a record.
+
+        While Redis cannot be reached, only this replica is known.
+        """
+        since = time.monotonic() - self._read_at
+        found = [{**each, "seconds_ago": round(each["seconds_ago"] + since, 3)} for each in self._read]
+        known = [each for each in found if each["seconds_ago"] <= _GONE_SECONDS]
+        return known or [{**self._state(), "seconds_ago": 0.0}]
+
+    async def _keep_writing(self) -> None:
+        while True:
+            found: list[dict[str, Any]] = []
+            with self._outage.best_effort():
+                found = await patiently(self._exchange())
+            self._read, self._read_at = found, time.monotonic()
+            await asyncio.sleep(_EVERY_SECONDS)
+
+    async def _exchange(self) -> list[dict[str, Any]]:
+        assert self._script is not None  # noqa: S101
+        record = json.dumps(self._state())
+        found = await self._script(keys=[self._key], args=[self._identity, record, _GONE_SECONDS])
+        return [{**json.loads(each), "seconds_ago": float(age)} for age, each in found]

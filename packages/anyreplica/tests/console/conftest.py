@@ -1,0 +1,99 @@
+"""Replicas whose console a browser opens."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from conftest import Server, until
+
+COMPONENTS = "server,tests.conformance.pack,tests.packs.asking,tests.packs.waiting,tests.packs.tried"
+
+
+@pytest.fixture(scope="session")
+def tried(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Three local replicas with a Redis, sessions, jobs, and tools of every kind."""
+    log = tmp_path_factory.mktemp("console") / "log"
+    settings = {"MCP_COMPONENTS": COMPONENTS, "HANDSHAKE_SESSIONS": "full"}
+    with Server(log, "--replicas", "3", **settings) as server:
+        until(lambda: "Ctrl-C stops the replicas" in server.output, "all replicas are ready")
+        yield server
+
+
+class Console:
+    """The console in a browser. `problems` are errors of the page and violations of its Content-Security-Policy."""
+
+    def __init__(self, page: Page, url: str) -> None:
+        self.page = page
+        self.url = url
+        self.problems = list[str]()
+        page.on("pageerror", lambda error: self.problems.append(str(error)))
+        page.on("console", lambda message: self._note(message.type, message.text))
+        page.goto(f"{url}/")
+
+    def _note(self, kind: str, text: str) -> None:
+        # The browser writes a line for each reply with an error status.
+        if kind == "error" and "Failed to load resource" not in text:
+            self.problems.append(text)
+
+    def tab(self, title: str) -> None:
+        """Show a tab of the page."""
+        self.page.get_by_role("tab", name=title, exact=True).click()
+
+    def open(self, name: str) -> "Entry":
+        """Open the entry of a component."""
+        self.page.locator(f'details.entry[data-entry="{name}"] > summary').click()
+        return Entry(self.page, name)
+
+
+class Entry:
+    """The open entry of a component."""
+
+    def __init__(self, page: Page, name: str) -> None:
+        self.element = page.locator(f'details.entry[data-entry="{name}"]')
+
+    def fill(self, label: str, value: str) -> None:
+        """Write a value into the first field with this name."""
+        self.element.locator(f'[data-name="{label}"]').first.fill(value)
+
+    def choose(self, label: str, title: str) -> None:
+        """Choose a value in the first list with this name."""
+        self.element.locator(f'select[data-name="{label}"]').first.select_option(label=title)
+
+    def press(self, name: str) -> None:
+        """Press a button."""
+        self.element.get_by_role("button", name=name, exact=True).click()
+
+    def result(self) -> str:
+        """Wait for the result of a call, and return its text."""
+        found = self.element.locator(".output .result")
+        found.wait_for(timeout=60_000)
+        return found.inner_text()
+
+    def call(self, verb: str = "Call") -> str:
+        """Call the component, confirm the call if the page asks, and return the text of its result."""
+        self.press(verb)
+        yes = self.element.get_by_role("button", name="Yes, call it")
+        if yes.is_visible():
+            yes.click()
+        return self.result()
+
+
+OpenConsole = Callable[..., Console]
+
+
+@pytest.fixture
+def open_console(browser: Browser, tmp_path: Path) -> Iterator[OpenConsole]:
+    """Return a function that opens the console of a server. The page must end without errors of its own."""
+    opened = list[Console]()
+
+    def start(url: str, width: int = 1280, scheme: str = "light") -> Console:
+        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)  # type: ignore[arg-type]
+        opened.append(Console(context.new_page(), url))
+        return opened[-1]
+
+    yield start
+    for console in opened:
+        console.page.context.close()
+        assert console.problems == []

@@ -1,0 +1,53 @@
+"""Tests of the document that is the console: one request, its own script only, and small."""
+
+import gzip
+import subprocess
+from pathlib import Path
+
+import httpx
+import pytest
+
+from anyreplica.features.console import page as console_page
+from conftest import PACKAGE
+
+FOLDER = Path(console_page.__file__).parent / "page"
+MODULES = PACKAGE / "tests" / "conformance" / "node_modules"
+
+
+def test_the_script_has_every_module_after_those_that_it_imports() -> None:
+    """Each module of the folder is in the script once, and nothing of the module syntax is left."""
+    names = [file.stem for file in FOLDER.glob("*.js")]
+    assert sorted(console_page._MODULES) == sorted(names)
+    seen = set[str]()
+    for name in console_page._MODULES:
+        text = (FOLDER / f"{name}.js").read_text()
+        imported = {found.split('"')[1][2:-3] for found in text.splitlines() if found.startswith("import {")}
+        assert {each for each in imported if each in names} <= seen, name
+        seen.add(name)
+    script = console_page.script()
+    assert "\nexport " not in script
+    assert 'from "./' not in script.replace('import("./', "")
+    assert "</script" not in script
+
+
+@pytest.mark.smoke
+def test_the_page_is_one_small_document(local_url: str) -> None:
+    """The page loads nothing, allows only its own script and style, and has at most 120 kB over the wire."""
+    reply = httpx.get(local_url, headers={"Accept-Encoding": "gzip"})
+    assert len(gzip.compress(reply.content)) < 120_000
+    assert int(reply.headers["Content-Length"]) < 120_000
+    policy = reply.headers["Content-Security-Policy"]
+    assert "unsafe" not in policy
+    assert "default-src 'none'" in policy
+    assert "connect-src 'self';" in policy
+    assert " src=" not in reply.text
+    assert f"claude mcp add --transport http template-mcp {local_url}/mcp" in reply.text  # also without JavaScript
+
+
+@pytest.mark.servers
+@pytest.mark.needs("node")
+def test_the_types_of_the_modules_are_checked() -> None:
+    """TypeScript finds no error in the modules."""
+    node, tsc = MODULES / ".bin" / "node", MODULES / "typescript" / "bin" / "tsc"
+    done = subprocess.run([node, tsc, "--project", PACKAGE], capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stdout

@@ -1,0 +1,54 @@
+"""Tests of the tab *Swarm*: which replicas are known, and which of them answers."""
+
+import os
+import re
+import signal
+
+import httpx
+import pytest
+from playwright.sync_api import expect
+
+from conftest import Server, until
+from tests.console.conftest import OpenConsole
+from tests.processes import children, command_of
+
+pytestmark = [pytest.mark.servers, pytest.mark.needs("browser")]
+
+
+def _known(url: str) -> dict[str, dict[str, object]]:
+    found = httpx.get(f"{url}/replicas").json()["replicas"]
+    return {each["name"]: each for each in found}
+
+
+def test_calls_are_drawn_by_replica(tried: Server, open_console: OpenConsole) -> None:
+    """The page sends 300 calls, and shows how many of them each replica has answered, and how fast."""
+    console = open_console(tried.url)
+    console.tab("Swarm")
+    console.page.get_by_role("button", name="Send 300 calls").click()
+    panel = console.page.get_by_role("tabpanel", name="Swarm")
+    expect(panel.get_by_text("300 calls answered by")).to_be_visible(timeout=60_000)
+    assert panel.locator("svg circle").count() == 300
+    rows = panel.get_by_role("region", name="Calls by replica").locator("tbody tr")
+    counts = [int(rows.nth(index).locator("td").first.inner_text()) for index in range(rows.count())]
+    assert sum(counts) == 300
+    assert re.search(r"median [\d.]+ ms", panel.inner_text())
+
+
+def test_all_replicas_are_known_and_a_killed_one_is_replaced(tried: Server, open_console: OpenConsole) -> None:
+    """Every replica is in the list of each. After a kill, the page shows the lost one and the new one."""
+    until(lambda: len(_known(tried.url)) == 3, "three replicas are known")
+    console = open_console(tried.url)
+    console.tab("Swarm")
+    panel = console.page.get_by_role("tabpanel", name="Swarm")
+    expect(panel.get_by_text("3 replicas are ready.")).to_be_visible(timeout=60_000)
+    expect(panel.locator("tr.replica.new")).to_have_count(0, timeout=60_000)
+    os.kill(_oldest_replica(tried), signal.SIGKILL)
+    expect(panel.locator("tr.replica.new")).to_have_count(1, timeout=60_000)
+    expect(panel.locator("tr.replica.silent, tr.replica.gone").first).to_be_visible(timeout=60_000)
+    expect(panel.get_by_text("3 replicas are ready.")).to_be_visible(timeout=60_000)
+
+
+def _oldest_replica(server: Server) -> int:
+    """Return the process id of the replica that started first. The worker of the jobs starts after all replicas."""
+    forking = [pid for pid in children(server.process.pid) if "forkserver" in command_of(pid)]
+    return next(replica for pid in forking for replica in children(pid))
