@@ -9,6 +9,7 @@ from pydantic.fields import FieldInfo
 from anyreplica import Settings
 from anyreplica.features.audit.settings import AuditSettings
 from anyreplica.features.cache.settings import CacheSettings
+from anyreplica.features.console.settings import ConsoleSettings
 from anyreplica.features.downstream.settings import DownstreamSettings
 from anyreplica.features.jobs.settings import JobSettings
 from anyreplica.features.keys.settings import KeySettings
@@ -52,6 +53,7 @@ GROUPS: dict[str, Sequence[type[SettingsGroup]]] = {
     "Replica": (ReplicaSettings,),
     "Paths": (PathSettings,),
     "Requests to clients": (SessionSettings,),
+    "Console": (ConsoleSettings,),
     "Discovery": (ServerCardSettings,),
     "Authentication": (AccessSettings, KeySettings, SignatureSettings),
     "Login of users": (LoginSettings,),

@@ -70,7 +70,7 @@ def test_each_function_has_threads_of_its_own() -> None:
 @pytest.mark.parametrize("make", [shop.make, low.make])
 def test_log_version_and_metrics_name_the_tools(make: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """The path of all requests is `sdk`. Unknown tools have no label of their own."""
-    with served(make()) as client:
+    with served(make(), console="off") as client:
         names = client.tools() if make is shop.make else ["ask", "crash", "echo", "fail", "wrong"]
         for name in (names[0], "missing"):
             client.http.post("/mcp", json=_message(name), headers={"Accept": "application/json"})
