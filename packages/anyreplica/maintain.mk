@@ -73,7 +73,7 @@ reference: $(READY) ## write the pages of docs/reference that come from the code
 lint::
 	@cd $(SOURCE) && $(CURDIR)/$(BIN)/mypy
 	@PYTHONPATH=. $(BIN)/lint-imports --config $(SOURCE)/pyproject.toml
-	@if [ -e $(SUITE) ]; then cd $(SOURCE) && $(NODE)/tsc && $(NODE)/biome ci --error-on-warnings; \
+	@if [ -e $(SUITE) ]; then cd $(SOURCE) && $(NODE)/tsc && $(NODE)/biome ci --error-on-warnings --colors=off; \
 	  else echo "The modules of the console were not checked: run make $(SUITE) once. It needs npm." >&2; fi
 
 locks::

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="module")
-def browser() -> "Iterator[Browser]":
+def chromium() -> "Iterator[Browser]":
     """A browser without a window. It ends with the file, because its event loop would disturb async tests."""
     from playwright.sync_api import sync_playwright  # most tests need no browser
 

@@ -109,7 +109,7 @@ def test_a_token_in_the_query_is_not_accepted(secured: Server) -> None:
 
 def test_the_home_page_hides_the_components(secured: Server) -> None:
     """The home page explains how to connect with a token, and hides the components."""
-    page = httpx.get(secured.url).text
+    page = httpx.get(secured.url).text.partition("<script")[0]  # the script is the same for every server
     assert "Bearer &lt;token&gt;" in page
     assert "You need a bearer token." in page
     for hidden in ("echo", "summarize", "template://about", TOKEN):

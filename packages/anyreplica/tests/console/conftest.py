@@ -84,12 +84,12 @@ OpenConsole = Callable[..., Console]
 
 
 @pytest.fixture
-def open_console(browser: Browser, tmp_path: Path) -> Iterator[OpenConsole]:
+def open_console(chromium: Browser, tmp_path: Path) -> Iterator[OpenConsole]:
     """Return a function that opens the console of a server. The page must end without errors of its own."""
     opened = list[Console]()
 
     def start(url: str, width: int = 1280, scheme: str = "light") -> Console:
-        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)  # type: ignore[arg-type]
+        context = chromium.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)  # type: ignore[arg-type]
         opened.append(Console(context.new_page(), url))
         return opened[-1]
 

@@ -39,9 +39,9 @@ def test_the_site_is_built_without_a_warning(site: Path) -> None:
 @pytest.mark.needs("browser")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1280])
-def test_no_page_is_wider_than_the_screen(site: Path, browser: Browser, width: int, scheme: Any) -> None:
+def test_no_page_is_wider_than_the_screen(site: Path, chromium: Browser, width: int, scheme: Any) -> None:
     """On a telephone and on a laptop, in light and dark, no page has to be moved sideways to be read."""
-    with browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme) as page:
+    with chromium.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme) as page:
         for file in sorted(site.rglob("*.html")):
             page.goto(file.as_uri(), wait_until="load")
             assert page.evaluate("document.documentElement.scrollWidth") <= width, file

@@ -40,6 +40,8 @@ class Replica:
         self._rest = ""
         """The beginning of a log line that is not complete yet."""
         self._usual: set[bytes] = set()
+        self._script = b""
+        """The script of the console. Its own names of errors are no names of Python's."""
         self.port = self._server.port
         self.pid = self._server.process.pid
         self.job = ""
@@ -56,6 +58,8 @@ class Replica:
             for method in ("tools/list", "resources/list", "resources/templates/list", "prompts/list"):
                 told = client.post("/mcp", json=request(method), headers={**HEADERS, **_KEY})
                 self._usual |= set(_TELLTALE.findall(told.content))
+            _, _, script = client.get("/").content.partition(b'<script type="module">')
+            self._script = script.partition(b"</script>")[0]
 
     def _client(self) -> httpx.Client:
         return httpx.Client(base_url=self._server.url, verify=False, timeout=60)
@@ -71,7 +75,8 @@ class Replica:
 
     def forbidden(self, reply: bytes) -> list[str]:
         """Return the forbidden texts in a reply. Texts that also occur in the lists of components are allowed."""
-        return sorted({word.decode() for word in _TELLTALE.findall(reply)} - {word.decode() for word in self._usual})
+        searched = reply.replace(self._script, b"")
+        return sorted({word.decode() for word in _TELLTALE.findall(searched)} - {word.decode() for word in self._usual})
 
     def mistakes(self) -> list[str]:
         """Return the log records since the last call that show a fault of the server, with first and last line."""
