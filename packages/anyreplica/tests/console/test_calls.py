@@ -32,6 +32,7 @@ def test_a_form_has_a_field_for_every_kind_of_argument(tried: Server, open_conso
     entry.press("Add to places")
     entry.fill("city", "Paris")
     entry.press("Add inside")
+    expect(entry.element.locator('[data-name="city"]').nth(1)).to_be_focused()
     entry.element.locator('[data-name="city"]').nth(1).fill("France")
     entry.press("Add counts")
     entry.press("Add to counts")
@@ -77,6 +78,10 @@ def test_the_json_view_and_the_form_have_the_same_values(tried: Server, open_con
 def test_wrong_values_are_shown_beside_the_form(tried: Server, open_console: OpenConsole) -> None:
     """The page refuses what is no number. The server refuses the rest, and the page shows its error."""
     entry = open_console(tried.url).open("every_kind")
+    entry.press("Call")
+    expect(entry.element.get_by_text("text: a text is required.")).to_be_visible()
+    expect(entry.element.locator('[data-name="text"]')).to_have_attribute("aria-invalid", "true")
+    entry.fill("text", "some text")
     entry.fill("number", "many")
     entry.press("Call")
     expect(entry.element.get_by_text("number: must be a whole number.")).to_be_visible()
@@ -143,9 +148,11 @@ def test_a_tool_asks_in_the_page(tried: Server, open_console: OpenConsole, versi
     entry.press("Call")
     entry.press("Yes, call it")
     expect(entry.element.get_by_text("What is your name?")).to_be_visible()
-    entry.element.locator(".question [data-name]").first.fill("Ada")
-    entry.press("Send the answer")
+    name = entry.element.locator(".question [data-name]").first
+    name.fill("Ada")
+    name.press("Control+Enter")
     assert "Hello, Ada!" in entry.result()
+    expect(entry.element.get_by_role("button", name="Call", exact=True)).to_be_focused()
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -70,8 +70,14 @@ export function callView(page, component) {
     const yes = h("button", { type: "button", onclick: () => end(true) }, "Yes, call it");
     const no = h("button", { type: "button", class: "quiet", onclick: () => end(false) }, "No");
     const inside = [h("p", {}, text), h("p", {}, yes, " ", no)];
-    questions.replaceChildren(h("section", { class: "question", role: "group", "aria-label": text }, inside));
-    yes.focus();
+    const names = { role: "group", "aria-label": text, tabindex: -1 };
+    const question = h("section", { class: "question", onkeydown: onEscape, ...names }, inside);
+    questions.replaceChildren(question);
+    question.focus(); // not the button: a key that is held down would press it
+    /** @param {KeyboardEvent} event */
+    function onEscape(event) {
+      if (event.key === "Escape") end(false);
+    }
     /** @param {boolean} isYes */
     function end(isYes) {
       questions.replaceChildren();
@@ -165,7 +171,7 @@ function failure(problem, isCancelled) {
 function summary({ received, milliseconds }) {
   const replicas = [...new Set(received.map(({ replica }) => replica).filter(Boolean))];
   const time = milliseconds < 10 ? milliseconds.toFixed(1) : milliseconds.toFixed(0);
-  return `${replicas.length ? `Served by ${replicas.join(", ")} in` : "After"} ${time} ms`;
+  return `${replicas.length ? `Served by replica ${replicas.join(", ")} in` : "After"} ${time} ms`;
 }
 
 /** @param {Exchange} exchange */

@@ -100,7 +100,7 @@ export function makeForm(schema, onInput = () => {}) {
       } catch (problem) {
         if (!(problem instanceof FieldError)) throw problem;
         error.textContent = problem.message;
-        problem.input.focus();
+        showInvalid(problem.input);
         throw problem;
       }
     },
@@ -109,6 +109,16 @@ export function makeForm(schema, onInput = () => {}) {
       json.value = pretty(value);
     },
   };
+}
+
+/**
+ * Mark an input as wrong until its value changes, and move the focus to it.
+ * @param {HTMLElement} input
+ */
+function showInvalid(input) {
+  input.setAttribute("aria-invalid", "true");
+  input.addEventListener("input", () => input.removeAttribute("aria-invalid"), { once: true });
+  input.focus();
 }
 
 /**
@@ -263,7 +273,11 @@ function textField(schema, place) {
   const input = type ? h("input", { type }) : h("textarea", { rows: 1, placeholder: example, spellcheck: "false" });
   return {
     element: labelled(input, schema, place),
-    read: () => (input.value === "" && !place.required ? undefined : input.value),
+    read() {
+      if (input.value !== "") return input.value;
+      if (place.required && schema.minLength > 0) throw new FieldError(`${place.label}: a text is required.`, input);
+      return place.required ? "" : undefined;
+    },
     write: (value) => {
       input.value = value ?? "";
     },
@@ -521,12 +535,17 @@ function optionalField(make, place, isThere, isNullable) {
   /** @type {Field | null} */
   let field = null;
   const inside = h("div");
-  const button = h("button", { type: "button", class: "quiet", onclick: () => (field ? drop() : add()) });
+  const button = h("button", { type: "button", class: "quiet", onclick: () => (field ? drop() : addAndFocus()) });
 
   function add() {
     field = make();
     inside.replaceChildren(field.element);
-    button.textContent = `Leave ${place.label} out`;
+    button.textContent = `Remove ${place.label}`;
+  }
+
+  function addAndFocus() {
+    add();
+    inside.querySelector("input, textarea, select")?.focus();
   }
 
   function drop() {

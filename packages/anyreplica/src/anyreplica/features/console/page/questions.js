@@ -59,7 +59,8 @@ function asked(place, signal, message, inside, accepted) {
     const text = h("p", { class: "question-text", id: newId("question") }, String(message ?? ""));
     const names = { role: "group", "aria-labelledby": title.id, "aria-describedby": text.id };
     const buttons = h("p", {}, accept, " ", decline);
-    const question = h("section", { class: "question", ...names }, title, text, inside, buttons);
+    const question = h("section", { class: "question", onkeydown: onKey, ...names }, title, text, inside, buttons);
+    const call = /** @type {HTMLElement | null | undefined} */ (place.parentElement?.querySelector(".buttons button"));
     const stop = () => {
       question.remove();
       reject(signal.reason);
@@ -73,11 +74,19 @@ function asked(place, signal, message, inside, accepted) {
       }
     }
 
+    /** @param {KeyboardEvent} event */
+    function onKey(event) {
+      if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+      event.preventDefault();
+      event.stopPropagation(); // the same keys would start a call
+      send();
+    }
+
     /** @param {any} answer */
     function end(answer) {
       signal.removeEventListener("abort", stop);
       question.remove();
-      place.focus(); // otherwise the focus would be lost with the question
+      call?.focus(); // otherwise the focus would be lost with the question
       resolve(answer);
     }
 

@@ -162,7 +162,7 @@ export function limitsOf(schema) {
     exclusiveMinimum !== undefined && `more than ${exclusiveMinimum}`,
     maximum !== undefined && `at most ${maximum}`,
     exclusiveMaximum !== undefined && `less than ${exclusiveMaximum}`,
-    minLength !== undefined && `at least ${minLength} characters`,
+    minLength !== undefined && `at least ${minLength} ${minLength === 1 ? "character" : "characters"}`,
     maxLength !== undefined && `at most ${maxLength} characters`,
     minItems !== undefined && `at least ${minItems} items`,
     maxItems !== undefined && `at most ${maxItems} items`,

@@ -23,6 +23,7 @@ const NEW_SECONDS = 15;
 const KEPT_MS = 20_000;
 /** A browser opens six connections to a host. More calls at once would only wait in the browser. */
 const CONNECTIONS = 6;
+const MOST_CALLS = 5000;
 const COLOURS = 8;
 const WIDTH = 640;
 const HEIGHT = 180;
@@ -150,11 +151,12 @@ function callsPart(page, tools) {
   kinds.push({ title: "List the tools", method: "tools/list", params: {} });
   const options = kinds.map(({ title }, index) => h("option", { value: index }, title));
   const what = h("select", { id: newId("what") }, options);
-  const count = h("input", { id: newId("count"), type: "number", value: 300, min: 1, max: 5000 });
+  const count = h("input", { id: newId("count"), type: "number", value: 300, min: 1, max: MOST_CALLS });
+  const wanted = () => Math.min(MOST_CALLS, Math.max(1, Math.floor(Number(count.value)) || 1));
   const toggle = () => (stopper ? stopper.abort() : void run());
   const send = h("button", { type: "button", onclick: toggle }, "Send 300 calls");
   count.addEventListener("input", () => {
-    if (!stopper) send.textContent = `Send ${count.value} calls`;
+    if (!stopper) send.textContent = `Send ${wanted()} calls`;
   });
   const status = h("p", { class: "status", role: "status" });
   const drawing = h("div");
@@ -164,7 +166,9 @@ function callsPart(page, tools) {
   async function run() {
     stopper = new AbortController();
     send.textContent = "Stop";
-    const total = Math.min(5000, Math.max(1, Number(count.value) || 1));
+    const total = wanted();
+    status.textContent = `Sending ${total} calls …`;
+    drawing.replaceChildren();
     /** @type {Answer[]} */
     const answers = [];
     const begin = performance.now();
@@ -185,7 +189,7 @@ function callsPart(page, tools) {
     await Promise.all(Array.from({ length: Math.min(CONNECTIONS, total) }, sender));
     clearInterval(paint);
     stopper = null;
-    send.textContent = `Send ${count.value} calls`;
+    send.textContent = `Send ${wanted()} calls`;
     drawing.replaceChildren(chart(answers));
     status.textContent = verdict(answers, performance.now() - begin);
   }
@@ -265,10 +269,10 @@ function chart(answers) {
   const label = `The times of ${answers.length} calls within ${seconds} s. The slowest took ${slowestMs} ms.`;
   const top = svg("text", { x: 4, y: 12 }, `${slowestMs} ms`);
   const drawing = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": label }, top, points);
-  const most = Math.max(1, ...replicas.map((name) => countOf(answers, name)));
+  const all = Math.max(1, answers.length);
   const bars = replicas.map((name, index) => {
     const number = countOf(answers, name);
-    const bar = svg("rect", { width: (number / most) * 100, height: 10, class: `c${index % COLOURS}` });
+    const bar = svg("rect", { width: (number / all) * 100, height: 10, class: `c${index % COLOURS}` });
     const whole = { viewBox: "0 0 100 10", preserveAspectRatio: "none", class: "bar", "aria-hidden": "true" };
     const shown = svg("svg", whole, bar);
     return h("tr", {}, h("th", { scope: "row" }, h("code", {}, name)), h("td", {}, number), h("td", {}, shown));
