@@ -135,7 +135,7 @@ def test_each_version_gets_one_answer(pair: Pair, tool: str, version: str | None
 def test_the_pack_is_served_and_planned(pair: Pair, pair_within: Pair) -> None:
     """Each tool of the pack has the expected path, so that the FastMCP path is not compared with itself."""
     fast = pair.fast.paths.plans.paths
-    assert sorted(fast) == sorted(TOOLS)
+    assert set(fast) >= set(TOOLS)  # a clone in which somebody tries it has more
     assert {fast[tool] for tool in [*SHIPPED, *PLAIN, *UNUSUAL, *WRONG, *ARGUMENTS]} == {"fast"}
     assert {fast[tool] for tool in CONTEXTS} == {"fast", "fast, with Context or dependencies"}
     assert set(pair_within.fast.paths.plans.paths.values()) == {"fast, with middleware Looks"}
