@@ -70,7 +70,7 @@ class Parts:
         routes: Routes that need authentication. The author's own routes come before them.
         first_routes: Routes that need no authentication, and that come before the author's own.
         open_routes: Routes that need no authentication.
-        quiet: Paths whose requests are neither logged nor counted, because a page or a probe sends them all the time.
+        quiet: Paths whose requests are neither logged nor counted. Pages or probes request these paths again and again.
         limiter: The limiter of the rates of callers.
         on_message: Functions to call with the params of each message.
         on_call: Functions to call with the params of each request, before a tool gets them and may change them.

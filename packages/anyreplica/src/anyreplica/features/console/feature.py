@@ -27,7 +27,7 @@ _LEVEL = 6
 """Level of the compression. Higher levels take twice the time for the last percent."""
 
 _DOCUMENTS = 8
-"""Number of documents that a replica keeps. A document depends only on the address by which its reader has come."""
+"""Number of documents that a replica keeps. A document contains the address at which the browser has opened it."""
 
 
 class Console(Feature):
@@ -42,7 +42,7 @@ class Console(Feature):
     def attach(self, replica: Replica) -> Parts:
         if self.settings.console == "off":
             return Parts()
-        started, begin = time.time(), time.monotonic()
+        started = time.time()
 
         def state() -> dict[str, Any]:
             return {
@@ -50,7 +50,7 @@ class Console(Feature):
                 "version": version_of(replica.mcp) or __version__,
                 "status": replica.lifecycle.state,
                 "started": round(started, 3),
-                "uptime_seconds": round(time.monotonic() - begin, 1),
+                "uptime_seconds": round(time.time() - started, 1),
                 "in_flight": replica.limits.in_flight.count,
             }
 

@@ -63,7 +63,7 @@ def render(settings: ConsoleSettings, replica: Replica, base: str) -> str:
 
 
 def content_security_policy(issuers: Iterable[str]) -> str:
-    """Return the Content-Security-Policy of the page: it runs its own script and style only.
+    """Return the Content-Security-Policy of the page. It allows only the page's own script and style.
 
     Args:
         issuers: The origins of other servers that the page may send requests to.

@@ -43,7 +43,7 @@ export function callView(page, component) {
   const stop = () => stopper?.abort();
   const cancel = h("button", { type: "button", class: "quiet", hidden: true, onclick: stop }, "Cancel");
   const log = h("ol", { class: "log", "aria-live": "polite", "aria-label": "Progress and log messages" });
-  const questions = h("div", { tabindex: -1 });
+  const questions = h("div");
   const status = h("p", { class: "status", role: "status" });
   const output = h("div", { class: "output" });
   /** @type {AbortController | null} */

@@ -297,7 +297,12 @@ function repeated(schema, value) {
 function headerText(text) {
   if (/^[!-~]([ -~]*[!-~])?$/.test(text) && !/^=\?base64\?.*\?=$/.test(text)) return text;
   const bytes = new TextEncoder().encode(text);
-  return `=?base64?${btoa(Array.from(bytes, (each) => String.fromCharCode(each)).join(""))}?=`;
+  return `=?base64?${base64(bytes)}?=`;
+}
+
+/** @param {Uint8Array} bytes */
+export function base64(bytes) {
+  return btoa(Array.from(bytes, (each) => String.fromCharCode(each)).join(""));
 }
 
 /**

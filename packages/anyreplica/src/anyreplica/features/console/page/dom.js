@@ -106,6 +106,22 @@ export function copied(text, label) {
 }
 
 /**
+ * A table that can be scrolled sideways with the keyboard.
+ * @param {string} caption
+ * @param {string[]} columns
+ * @param {HTMLElement} rows
+ */
+export function table(caption, columns, rows) {
+  const head = h(
+    "tr",
+    {},
+    columns.map((each) => h("th", { scope: "col" }, each)),
+  );
+  const whole = h("table", {}, h("caption", {}, caption), h("thead", {}, head), rows);
+  return h("div", { class: "wide", tabindex: 0, role: "region", "aria-label": caption }, whole);
+}
+
+/**
  * Tabs for the keyboard and for screen readers (ARIA Authoring Practices, pattern "Tabs").
  * @param {string} label
  * @param {[string, HTMLElement][]} panels the title and the content of each tab

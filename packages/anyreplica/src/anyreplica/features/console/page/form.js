@@ -42,7 +42,7 @@ export class FieldError extends Error {
  * Make the form of an object, with a view of its JSON beside it.
  * @param {Schema} schema
  * @param {(name: string, input: any) => void} [onInput] called for each input, for example to add completions
- * @returns {Field}
+ * @returns {{element: HTMLElement, read: () => any}}
  */
 export function makeForm(schema, onInput = () => {}) {
   const root = isObject(schema) ? schema : {};
@@ -103,10 +103,6 @@ export function makeForm(schema, onInput = () => {}) {
         showInvalid(problem.input);
         throw problem;
       }
-    },
-    write(value) {
-      fields.write(value);
-      json.value = pretty(value);
     },
   };
 }

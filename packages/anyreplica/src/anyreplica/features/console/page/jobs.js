@@ -1,7 +1,7 @@
 // Jobs: start one, follow its progress, read its result, cancel it. The page uses the routes below /jobs.
 import { AccessError } from "./client.js";
 import { entryList } from "./components.js";
-import { block, h, pretty } from "./dom.js";
+import { block, h, pretty, table } from "./dom.js";
 import { FieldError, makeForm } from "./form.js";
 
 /** @typedef {import("./call.js").Page} Page */
@@ -119,14 +119,8 @@ export function jobsView(page, url, tools) {
     return { name, description, badges: ["job"], view };
   }
 
-  const head = h(
-    "tr",
-    {},
-    ["Job", "Status", "Progress", "Result"].map((each) => h("th", { scope: "col" }, each)),
-  );
-  const table = h("table", {}, h("caption", {}, "Your jobs, newest first"), h("thead", {}, head), rows);
-  const wide = h("div", { class: "wide", tabindex: 0, role: "region", "aria-label": "Your jobs" }, table);
-  const element = h("div", {}, entryList("jobs", jobs.map(entry)), error, away, wide);
+  const list = table("Your jobs, newest first", ["Job", "Status", "Progress", "Result"], rows);
+  const element = h("div", {}, entryList("jobs", jobs.map(entry)), error, away, list);
   const draw = () => void trying(refresh, away);
   setInterval(() => {
     if (element.offsetParent && !document.hidden && page.client.isOpen) draw();

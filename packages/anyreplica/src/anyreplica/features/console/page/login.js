@@ -1,4 +1,5 @@
 // Logs a user in with OAuth 2.1, as any MCP client does: discovery, registration, PKCE, and a token in memory.
+import { base64 } from "./client.js";
 
 const CHANNEL = "anyreplica-login";
 const WAIT_SECONDS = 300;
@@ -218,6 +219,5 @@ async function sha256(text) {
 
 /** @param {Uint8Array} bytes */
 function base64url(bytes) {
-  const text = btoa(Array.from(bytes, (each) => String.fromCharCode(each)).join(""));
-  return text.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+  return base64(bytes).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }

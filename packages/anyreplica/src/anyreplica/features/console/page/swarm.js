@@ -1,5 +1,6 @@
 // The swarm: which replicas are known, and which of them answer calls how fast.
-import { h, newId, svg } from "./dom.js";
+import { newExchange } from "./client.js";
+import { h, newId, svg, table } from "./dom.js";
 
 /**
  * @typedef {import("./call.js").Page} Page
@@ -83,21 +84,6 @@ function replicasPart(page, url) {
 }
 
 const COLUMNS = ["Replica", "Version", "Status", "Uptime", "Requests in flight"];
-
-/**
- * @param {string} caption
- * @param {string[]} columns
- * @param {HTMLElement} rows
- */
-function table(caption, columns, rows) {
-  const head = h(
-    "tr",
-    {},
-    columns.map((each) => h("th", { scope: "col" }, each)),
-  );
-  const whole = h("table", {}, h("caption", {}, caption), h("thead", {}, head), rows);
-  return h("div", { class: "wide", tabindex: 0, role: "region", "aria-label": caption }, whole);
-}
 
 /**
  * @param {Known} known
@@ -218,7 +204,7 @@ function typeOfMessage({ inputSchema }) {
  * @returns {Promise<Answer>}
  */
 async function oneCall(page, method, params, begin, signal) {
-  const exchange = { sent: [], received: /** @type {any[]} */ ([]), milliseconds: 0 };
+  const exchange = newExchange();
   let failed = "";
   try {
     await page.client.request(method, params, { exchange, signal });
