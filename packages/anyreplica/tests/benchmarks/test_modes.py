@@ -18,7 +18,7 @@ def test_it_runs() -> None:
         assert 0 < figures["success"] <= 100
         assert 100 / 3 - 0.1 < figures["busiest"] <= 100
         assert 0 < figures["p99"] < 10_000
-        assert 10 < figures["cpu"] < 1_000_000
+        assert 0 < figures["cpu"] < 1_000_000
     assert affinity["success"] > 1.5 * sessions["success"]
     assert affinity["update_sessions"] > 0
     assert stateless["update_sessions"] == stateless["kill_sessions"] == 0

@@ -30,7 +30,7 @@ def test_it_runs(tmp_path: Path) -> None:
     assert ours["ours"] == ours["ours_2026"] == floor["floor"] == 1
     assert stock["ours"] > 1
     for figures in (floor, ours, stock):
-        assert 5 < figures["cpu"] < 100_000
+        assert 0 < figures["cpu"] < 100_000
         assert 10 < figures["memory"] < 500
 
 

@@ -35,7 +35,7 @@ def test_it_runs() -> None:
     for size, row in ((1, "1"), (2, "2"), (2, "workers-2")):
         figures = medians(table, row)
         assert figures["rate"] / size * figures["cpu"] / 1e6 < 0.55  # The share is 0.4 of a core in the long run.
-        assert 10 < figures["cpu"] < 10_000
+        assert 0 < figures["cpu"] < 10_000
         assert 0 < figures["p50"] <= figures["p99"] < 5_000
         assert 20 < figures["memory"] < 500
     assert medians(table, "1")["efficiency"] == 100

