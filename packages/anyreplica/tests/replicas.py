@@ -102,6 +102,11 @@ class RoundRobin(Proxy):
         finally:
             self._loop.call_soon_threadsafe(self._passes.set)
 
+    def cut(self) -> None:
+        """Reset all connections. Later ones are not affected."""
+        for transport in list(self._transports):
+            self._loop.call_soon_threadsafe(transport.abort)
+
     async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         self.unanswered += 1
         ports = self.ports

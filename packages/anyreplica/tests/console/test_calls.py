@@ -1,5 +1,6 @@
 """Tests of calls from the console: forms of every kind, both protocol versions, questions, and the call in code."""
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from playwright.sync_api import expect
 
 from conftest import PACKAGE, Server, environment, until
 from tests.console.conftest import OpenConsole
+from tests.replicas import RoundRobin
 
 pytestmark = [pytest.mark.servers, pytest.mark.needs("browser")]
 
@@ -155,6 +157,37 @@ def test_a_tool_asks_in_the_page(tried: Server, open_console: OpenConsole, versi
     expect(entry.element.get_by_role("button", name="Call", exact=True)).to_be_focused()
 
 
+def test_progress_goes_on_while_a_question_is_open(tried: Server, open_console: OpenConsole) -> None:
+    """The page shows what the tool sends while the user thinks about an answer."""
+    console = open_console(tried.url)
+    console.page.get_by_label("Protocol version").select_option(label=VERSIONS[1])
+    entry = console.open("ask_and_report")
+    entry.press("Call")
+    expect(entry.element.get_by_text("What is your name?")).to_be_visible()
+    shown = entry.element.locator(".log li").count()
+    expect(entry.element.locator(".log li").nth(shown + 3)).to_contain_text("still waiting")
+    entry.element.locator(".question [data-name]").first.fill("Ada")
+    entry.press("Send the answer")
+    assert "Hello, Ada!" in entry.result()
+
+
+def test_a_call_goes_on_after_a_broken_connection(tried: Server, open_console: OpenConsole) -> None:
+    """With sessions, the page resumes the event stream of a call, and its question stays open."""
+    with contextlib.closing(RoundRobin([tried.port])) as proxy:
+        console = open_console(proxy.url)
+        console.page.get_by_label("Protocol version").select_option(label=VERSIONS[1])
+        entry = console.open("ask_and_report")
+        entry.press("Call")
+        expect(entry.element.get_by_text("What is your name?")).to_be_visible()
+        proxy.cut()
+        shown = entry.element.locator(".log li").count()
+        expect(entry.element.locator(".log li").nth(shown + 3)).to_contain_text("still waiting")
+        entry.element.locator(".question [data-name]").first.fill("Ada")
+        entry.press("Send the answer")
+        assert "Hello, Ada!" in entry.result()
+        expect(entry.element.get_by_label("Requests")).to_contain_text("Last-Event-ID")
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_call_can_be_cancelled(tried: Server, open_console: OpenConsole, version: str) -> None:
     """The button ends the call at the server, too: the slot is free again and the page is ready for the next call."""
@@ -219,7 +252,7 @@ def test_a_call_as_code_gives_the_same_result(tried: Server, open_console: OpenC
     entry.fill("message", 'it\'s "quoted" $HOME \\n héllo')
     shown = entry.call()
     assert 'it\'s "quoted" $HOME \\n héllo' in shown
-    entry.element.get_by_text("In code").click()
+    entry.element.get_by_text("Copy as curl, Python or TypeScript").click()
     curl = entry.element.get_by_label("The call with curl").inner_text()
     answer = subprocess.run(["bash", "-c", curl], capture_output=True, text=True, check=True, timeout=60).stdout
     assert "héllo" in answer
@@ -237,7 +270,7 @@ def test_a_call_as_typescript_gives_the_same_result(tried: Server, open_console:
     entry = open_console(tried.url).open("echo")
     entry.fill("message", "from TypeScript")
     entry.call()
-    entry.element.get_by_text("In code").click()
+    entry.element.get_by_text("Copy as curl, Python or TypeScript").click()
     entry.element.get_by_role("tab", name="TypeScript").click()
     program = tmp_path / "program.mjs"
     program.write_text(entry.element.get_by_label("The call in TypeScript").inner_text())

@@ -23,7 +23,7 @@ def test_markup_of_a_tool_is_text(tried: Server, open_console: OpenConsole) -> N
     assert "<b>bold</b>" in shown
     expect(entry.element.locator(".log")).to_contain_text(MARKUP)
     entry.element.get_by_text("Over the wire").click()
-    entry.element.get_by_text("In code").click()
+    entry.element.get_by_text("Copy as curl, Python or TypeScript").click()
     assert entry.element.locator("img, script, b b, a").count() == 0
     assert entry.element.get_by_role("button", name=f"Read {MARKUP}").count() == 1
     console.tab("Prompts")

@@ -36,7 +36,7 @@ def test_axe_finds_nothing(tried: Server, open_console: OpenConsole, scheme: str
     echo.fill("message", "hello")
     echo.call()
     echo.element.get_by_text("Over the wire").click()
-    echo.element.get_by_text("In code").click()
+    echo.element.get_by_text("Copy as curl, Python or TypeScript").click()
     assert _findings(console.page) == []
     for tab in TABS[1:]:
         console.tab(tab)

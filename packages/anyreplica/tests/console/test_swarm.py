@@ -28,6 +28,7 @@ def test_calls_are_drawn_by_replica(tried: Server, open_console: OpenConsole) ->
     panel = console.page.get_by_role("tabpanel", name="Swarm")
     expect(panel.get_by_text("300 calls answered by")).to_be_visible(timeout=60_000)
     assert panel.locator("svg circle").count() == 300
+    assert re.search(r"[\d.]+ s since the first call", panel.locator("svg[role=img]").text_content() or "")
     rows = panel.get_by_role("region", name="Calls by replica").locator("tbody tr")
     counts = [int(rows.nth(index).locator("td").first.inner_text()) for index in range(rows.count())]
     assert sum(counts) == 300

@@ -1,11 +1,13 @@
 """Components for tests of the console: every kind of argument, and texts that a hostile tool could show."""
 
+import asyncio
 from enum import Enum
 from typing import Annotated, Any, Literal
 
 from fastmcp import Context
 from fastmcp.prompts import prompt
 from fastmcp.resources import resource
+from fastmcp.server.elicitation import AcceptedElicitation
 from fastmcp.tools import ToolResult, tool
 from mcp_types import ResourceLink, TextContent
 from pydantic import BaseModel, Field
@@ -79,6 +81,18 @@ async def every_kind(
 async def remove_all() -> str:
     """Change something."""
     return "Everything is removed."
+
+
+@tool(annotations={"readOnlyHint": True})
+async def ask_and_report(ctx: Context) -> str:
+    """Ask for a name, and report progress until the answer comes."""
+    question = asyncio.ensure_future(ctx.elicit("What is your name?", str))
+    rounds = 0
+    while not (await asyncio.wait([question], timeout=0.1))[0]:
+        rounds += 1
+        await ctx.report_progress(rounds, message="still waiting")
+    answer = question.result()
+    return f"Hello, {answer.data}!" if isinstance(answer, AcceptedElicitation) else answer.action
 
 
 @tool(title=MARKUP, description=MARKUP, annotations={"readOnlyHint": True, "title": MARKUP})

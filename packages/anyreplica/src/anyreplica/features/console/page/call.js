@@ -176,9 +176,9 @@ function summary({ received, milliseconds }) {
 
 /** @param {Exchange} exchange */
 function wire({ sent, received }) {
-  const requests = sent.map(({ headers, message }) => {
+  const requests = sent.map(({ verb, headers, message }) => {
     const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
-    return `POST\n${lines.join("\n")}\n\n${pretty(message)}`;
+    return [`${verb}\n${lines.join("\n")}`, ...(message ? [pretty(message)] : [])].join("\n\n");
   });
   const replies = received.map(({ status, type, replica, messages }) => {
     const head = [`HTTP ${status}`, type && `Content-Type: ${type}`, replica && `X-Served-By: ${replica}`];
@@ -197,5 +197,10 @@ function wire({ sent, received }) {
  */
 function code(page, { sent }, method, params) {
   const server = { url: page.url, secured: page.isSecured() };
-  return h("details", {}, h("summary", {}, "In code"), snippets(sent[0], { method, params }, server));
+  return h(
+    "details",
+    {},
+    h("summary", {}, "Copy as curl, Python or TypeScript"),
+    snippets(sent[0], { method, params }, server),
+  );
 }

@@ -3,11 +3,13 @@ import { isObject } from "./schema.js";
 
 /**
  * @typedef {{jsonrpc: "2.0", id?: number | string, method?: string, params?: any, result?: any, error?: any}} Message
- * @typedef {{headers: Record<string, string>, message: Message}} Sent
+ * @typedef {{verb: string, headers: Record<string, string>, message: Message | null}} Sent one HTTP request
+ * @typedef {{status: number, replica: string, type: string, messages: Message[]}} Received its reply
+ * @typedef {{id: string, message: Message | null}} StreamEvent of a reply; JSON is one event without an id
  *
  * @typedef {object} Exchange what went over the wire for one call
  * @property {Sent[]} sent
- * @property {{status: number, replica: string, type: string, messages: Message[]}[]} received
+ * @property {Received[]} received
  * @property {number} milliseconds
  *
  * @typedef {object} Options
@@ -26,6 +28,8 @@ const CAPABILITIES = { elicitation: { form: {}, url: {} } };
 const MOST_ROUNDS = 50;
 const MOST_PAGES = 100;
 const PAUSE_MS = 500;
+/** How often the client tries to reach the server again to resume a call: for 15 s and more. */
+const MOST_ATTEMPTS = 30;
 const BLANK_LINE = /\r?\n\r?\n/;
 const META = "io.modelcontextprotocol/";
 /** @type {Record<string, string>} */
@@ -154,11 +158,6 @@ export class Client {
     const begin = performance.now();
     try {
       return await this.answer(message, options);
-    } catch (problem) {
-      const isOver = problem instanceof RpcError && problem.status === 404 && this.session !== "";
-      if (!isOver || method === "initialize") throw problem;
-      await this.connect(HANDSHAKE); // the session has ended; the server has not worked on the request
-      return await this.request(method, params, options);
     } finally {
       options.signal?.removeEventListener("abort", stop);
       if (options.exchange) options.exchange.milliseconds += performance.now() - begin;
@@ -195,27 +194,80 @@ export class Client {
   }
 
   /**
+   * Send a request, and return its result. If the connection ends before it, resume the call where the server allows it.
    * @param {Message} message
    * @param {Options} options
    * @returns {Promise<any>}
    */
   async answer(message, options) {
-    const { response, reply } = await this.post(message, options);
-    for await (const found of messagesOf(response)) {
-      reply.messages.push(found);
-      const isReply = !found.method && (found.id === message.id || found.id === null || found.id === undefined);
-      if (isReply) {
-        if (found.error) throw new RpcError(found.error.message, found.error, response.status);
-        return found.result ?? {};
+    /** @type {(problem: unknown) => void} */
+    let fail = () => {};
+    const failed = new Promise((_, reject) => {
+      fail = reject;
+    });
+    failed.catch(() => {}); // nobody waits for it after the result
+    let { response, reply } = await this.post(message, options);
+    if (response.status === 404 && this.session && message.method !== "initialize") {
+      await this.connect(HANDSHAKE); // the session has ended; the server has not worked on the request
+      ({ response, reply } = await this.post(message, options));
+    }
+    let lastEvent = "";
+    for (;;) {
+      const events = eventsOf(response);
+      for (;;) {
+        const { done, value } = await Promise.race([events.next(), failed]);
+        if (done) break;
+        lastEvent = value.id || lastEvent;
+        const found = value.message;
+        if (!found) continue;
+        reply.messages.push(found);
+        if (found.method && found.id !== undefined) {
+          this.reply(found, options).catch(fail); // meanwhile, the page shows further messages
+        } else if (found.method) {
+          options.onMessage?.(found);
+        } else if (found.id === message.id || found.id === null || found.id === undefined) {
+          if (found.error) throw new RpcError(found.error.message, found.error, response.status);
+          return found.result ?? {};
+        }
       }
-      if (found.method && found.id !== undefined) {
-        const result = await answered(options, { method: found.method, params: found.params });
-        await this.post({ jsonrpc: "2.0", id: found.id, result }, { exchange: options.exchange });
-      } else if (found.method) {
-        options.onMessage?.(found);
+      if (!lastEvent) throw new RpcError("The connection has ended before the result.", null, response.status);
+      ({ response, reply } = await this.resume(lastEvent, options));
+    }
+  }
+
+  /**
+   * Answer a request of the server. If nobody can answer it, the server gets an error.
+   * @param {Message} message
+   * @param {Options} options
+   */
+  async reply({ id, method, params }, options) {
+    /** @type {Message} */
+    let answer;
+    try {
+      answer = { jsonrpc: "2.0", id, result: await answered(options, { method: String(method), params }) };
+    } catch (problem) {
+      if (options.signal?.aborted) return;
+      answer = { jsonrpc: "2.0", id, error: { code: -32601, message: /** @type {Error} */ (problem).message } };
+    }
+    await this.post(answer, { exchange: options.exchange });
+  }
+
+  /**
+   * Go on with the event stream of a call after a lost connection, at any replica (HTTP GET with Last-Event-ID).
+   * @param {string} lastEvent the id of the last event
+   * @param {Options} options
+   */
+  async resume(lastEvent, options) {
+    const common = { Accept: "text/event-stream", "MCP-Protocol-Version": this.version };
+    const headers = { ...common, "Mcp-Session-Id": this.session, "Last-Event-ID": lastEvent };
+    for (let attempt = 1; ; attempt += 1) {
+      await pause(); // the server may need a moment, as during an update
+      try {
+        return await this.send({ verb: "GET", headers, message: null }, options);
+      } catch (problem) {
+        if (!(problem instanceof TypeError) || attempt === MOST_ATTEMPTS) throw problem;
       }
     }
-    throw new RpcError("The connection has ended before the result.", null, response.status);
   }
 
   /**
@@ -224,13 +276,22 @@ export class Client {
    * @param {Options} [options]
    */
   async post(message, options = {}) {
-    const headers = this.headersOf(message, options.inputSchema);
-    options.exchange?.sent.push({ headers, message });
+    return this.send({ verb: "POST", headers: this.headersOf(message, options.inputSchema), message }, options);
+  }
+
+  /**
+   * Send one HTTP request. A TypeError means that it has not reached the server.
+   * @param {Sent} sent
+   * @param {Options} options
+   */
+  async send(sent, options) {
+    const { verb, headers, message } = sent;
+    options.exchange?.sent.push(sent);
     const token = this.token();
     const response = await fetch(this.url, {
-      method: "POST",
+      method: verb,
       headers: token ? { ...headers, Authorization: `Bearer ${token}` } : headers,
-      body: JSON.stringify(message),
+      body: message && JSON.stringify(message),
       signal: options.signal,
       credentials: "omit",
       redirect: "error",
@@ -238,7 +299,8 @@ export class Client {
     this.session = response.headers.get("Mcp-Session-Id") || this.session;
     const type = response.headers.get("Content-Type") ?? "";
     const replica = response.headers.get("X-Served-By") ?? "";
-    const reply = { status: response.status, replica, type, messages: /** @type {Message[]} */ ([]) };
+    /** @type {Received} */
+    const reply = { status: response.status, replica, type, messages: [] };
     options.exchange?.received.push(reply);
     if (response.status === 401) {
       throw new AccessError(await errorText(response), response.headers.get("WWW-Authenticate") ?? "");
@@ -324,13 +386,13 @@ function pause() {
 }
 
 /**
- * Return the messages of a response: of its JSON, or of its event stream as they arrive.
+ * Return the events of a response, as they arrive. A broken connection ends them like any other end.
  * @param {Response} response
- * @returns {AsyncGenerator<Message>}
+ * @returns {AsyncGenerator<StreamEvent>}
  */
-async function* messagesOf(response) {
+async function* eventsOf(response) {
   if (!(response.headers.get("Content-Type") ?? "").includes("event-stream")) {
-    if (response.status !== 202) yield JSON.parse(await response.text());
+    if (response.status !== 202) yield { id: "", message: JSON.parse(await response.text()) };
     return;
   }
   const reader = /** @type {ReadableStream<Uint8Array>} */ (response.body).getReader();
@@ -338,21 +400,38 @@ async function* messagesOf(response) {
   let rest = "";
   let end = "";
   for (;;) {
-    const { done, value } = await reader.read();
-    const text = decoder.decode(value ?? new Uint8Array(), { stream: !done });
-    const isWhole = done || BLANK_LINE.test(end + text);
+    const { done, value } = await reader.read().catch(broken);
+    if (done) return; // what is left is not a whole event
+    const text = decoder.decode(value, { stream: true });
+    const isWhole = BLANK_LINE.test(end + text);
     end = (end + text).slice(-3);
     rest += text;
     if (!isWhole) continue; // so a large event, which arrives in many parts, is searched only once
     const events = rest.split(BLANK_LINE);
     rest = events.pop() ?? "";
-    for (const event of done ? [...events, rest] : events) {
-      const lines = event.split(/\r?\n/).filter((line) => line.startsWith("data:"));
-      const data = lines.map((line) => line.slice(5).trim()).join("\n");
-      if (data) yield JSON.parse(data);
+    for (const event of events) {
+      const data = eventField(event, "data");
+      yield { id: eventField(event, "id"), message: data ? JSON.parse(data) : null };
     }
-    if (done) return;
   }
+}
+
+/**
+ * @param {Error} problem
+ * @returns {ReadableStreamReadResult<Uint8Array>}
+ */
+function broken(problem) {
+  if (problem.name === "AbortError") throw problem; // the user has cancelled the call
+  return { done: true, value: undefined };
+}
+
+/**
+ * @param {string} event
+ * @param {string} name
+ */
+function eventField(event, name) {
+  const lines = event.split(/\r?\n/).filter((line) => line.startsWith(`${name}:`));
+  return lines.map((line) => line.slice(name.length + 1).trim()).join("\n");
 }
 
 /**

@@ -28,6 +28,7 @@ const MOST_CALLS = 5000;
 const COLOURS = 8;
 const WIDTH = 640;
 const HEIGHT = 180;
+const AXIS_HEIGHT = 20;
 
 /**
  * @param {Page} page
@@ -253,8 +254,14 @@ function chart(answers) {
   );
   const [slowestMs, seconds] = [slowest.toFixed(0), (longest / 1000).toFixed(1)];
   const label = `The times of ${answers.length} calls within ${seconds} s. The slowest took ${slowestMs} ms.`;
-  const top = svg("text", { x: 4, y: 12 }, `${slowestMs} ms`);
-  const drawing = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": label }, top, points);
+  const axes = [
+    svg("text", { x: 4, y: 12 }, `${slowestMs} ms, the time of a call`),
+    svg("text", { x: 4, y: HEIGHT + 14 }, "0 s"),
+    svg("text", { x: WIDTH - 4, y: HEIGHT + 14, "text-anchor": "end" }, `${seconds} s since the first call`),
+    svg("line", { x1: 0, y1: HEIGHT, x2: WIDTH, y2: HEIGHT, class: "axis" }),
+  ];
+  const box = `0 0 ${WIDTH} ${HEIGHT + AXIS_HEIGHT}`;
+  const drawing = svg("svg", { viewBox: box, role: "img", "aria-label": label }, axes, points);
   const all = Math.max(1, answers.length);
   const bars = replicas.map((name, index) => {
     const number = countOf(answers, name);
