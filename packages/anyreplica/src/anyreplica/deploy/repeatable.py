@@ -7,10 +7,14 @@ from anyreplica.deploy.docker import DockerCommandError, docker
 EDGE = "deploy/edge.yml"
 
 
-def tools(image: str) -> str:
-    """Return the value for REPEAT_TOOLS: the operator's names and the image's tools with a matching hint."""
+def tools(image: str, components: str | None) -> str:
+    """Return the value for REPEAT_TOOLS: the operator's names, and the tools of an image with a matching hint.
+
+    Args:
+        image: The image.
+        components: MCP_COMPONENTS of the replicas; None: that of the image.
+    """
     named = os.environ.get("REPEAT_TOOLS", "").split()
-    components = os.environ.get("MCP_COMPONENTS")
     given = ["--env", f"MCP_COMPONENTS={components}"] if components else []
     command = ["run", "--rm", "--network", "none", *given, image, "python", "-m", "server", "check", "--repeatable"]
     try:
