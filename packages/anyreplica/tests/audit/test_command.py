@@ -1,5 +1,6 @@
 """Tests of `python -m server audit verify`."""
 
+import json
 import os
 import subprocess
 import sys
@@ -9,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from conftest import ROOT, run
-from tests.audit.calls import KEY, a_call, chained, said
+from tests.audit.calls import KEY, a_call, chained, line_of, said
+from tests.docs.blocks import blocks
 from tests.starts import start
 
 _CODE = "import sys; from anyreplica.cli.audit import main; sys.exit(main(sys.argv[1:]))"
@@ -163,3 +165,21 @@ def test_nothing_in_a_file_reaches_the_terminal_as_it_is(tmp_path: Path) -> None
     """The command prints no control characters from a log, which could change what an operator sees."""
     log = written(tmp_path / "log", chained([a_call()], replica="\x1b[2J", run="a\u202eb"))
     assert audit("verify", log).stdout.replace("\n", "").isprintable()
+
+
+def test_the_example_in_the_documentation_is_an_entry() -> None:
+    """The entry on the page about the audit log has the fields of a real entry, in the same order."""
+    (example,) = [block.text for block in blocks("json") if block.page.name == "audit-log.md"]
+    assert list(json.loads(example)) == list(said(line_of(a_call({"message": "hi"}))))
+
+
+@pytest.mark.servers
+def test_find_the_calls_of_a_key(tmp_path: Path) -> None:
+    """The command of the documentation finds the calls of one key among other calls and other lines."""
+    calls = [a_call(), a_call(caller="key:partner"), a_call(caller="key:partner-2")]
+    log = written(tmp_path / "log", [b"INFO a line of the server\n", *chained(calls)])
+    (block,) = [block.text for block in blocks("bash") if "key:partner" in block.text]
+    command = block.replace("docker service logs --raw mcp-swarm_mcp", f"cat {log}")
+    assert command != block
+    found = run("bash", "-c", command).stdout.splitlines()
+    assert [json.loads(line)["caller"] for line in found] == ["key:partner"]

@@ -1,5 +1,6 @@
 """The commands of docs/guides/operate.md, in a Swarm of three nodes."""
 
+import json
 import re
 import secrets
 import subprocess
@@ -112,11 +113,28 @@ def test_back_up_and_restore_the_jobs(stack: Stack, tmp_path: Path) -> None:
     assert (tmp_path / "jobs.rdb").read_bytes().startswith(b"REDIS")
     later = submit()
     until(lambda: status(later) == 200, "the later job has a result", 60)
+    run_block("^docker service scale mcp-swarm_redis=0", stack)
     run_block("appendonlydir", stack, {"redis:8-alpine": f"{IMAGE}:services"}, host, tmp_path)
+    run_block("^docker service scale mcp-swarm_redis=1", stack)
     until(lambda: status(kept) == 200, "the restored job has its result", 60)
     assert status(later) == 404
     after = submit()
     until(lambda: status(after) == 200, "a new job has a result", 60)
+
+
+def test_keep_redis_on_its_node(stack: Stack) -> None:
+    """The label is the one that `deploy/jobs.yml` names in the lines that it has for this."""
+    name = docker("--host", host_of(f"{stack.name}_redis"), "info", "--format", "{{.Name}}")
+    try:
+        run_block("label-add jobs", stack, {"NODE": name})
+        labels = docker("node", "inspect", "--format", "{{json .Spec.Labels}}", name)
+        constraint = re.search(
+            r"# +constraints: \[node\.labels\.(\w+) == (\w+)\]", (ROOT / "deploy/jobs.yml").read_text()
+        )
+        assert constraint is not None
+        assert json.loads(labels)[constraint[1]] == constraint[2]
+    finally:
+        docker("node", "update", "--label-rm", "jobs", name)
 
 
 def test_take_a_node_out(stack: Stack) -> None:
@@ -150,7 +168,7 @@ def test_revoke_a_leaked_key(stack: Stack, tmp_path: Path) -> None:
         stack.deploy("good", "OVERLAYS=deploy/jobs.yml deploy/keys.yml", f"API_KEYS_SECRET={first}")
         assert [status(key) for key in keys] == [200, 200]
         run_block("cat /run/secrets/api_keys", stack, host=host_of(stack.service), folder=tmp_path)
-        assert (tmp_path / "api_keys").read_text() == (tmp_path / first).read_text()
+        assert (tmp_path / "api_keys.now").read_text() == (tmp_path / first).read_text()
         write(tmp_path / "api_keys", keys[1])
         block = {"api_keys_2 api_keys": f"{second} {tmp_path / 'api_keys'}", "=api_keys_2": f"={second}"}
         run_block("secret create api_keys_2", stack, block)
@@ -167,7 +185,8 @@ def test_change_the_keys_of_request_states(stack: Stack) -> None:
     name = f"request_state_keys_{secrets.token_hex(4)}"
     values = {"$OLD": "a" * 64, "$NEW": "b" * 64, "request_state_keys_2": name}
     try:
-        run_block("secret create auth_token_2", stack, {"auth_token_2": f"{name}_b", "jobs_url_2": f"{name}_c"})
+        run_block("secret create auth_token_2", stack, {"auth_token_2": f"{name}_b"})
+        run_block("secret create jobs_url_2", stack, {"jobs_url_2": f"{name}_c"})
         run_block("REQUEST_STATE_KEYS_SECRET", stack, values)
         assert f"Keeping REQUEST_STATE_KEYS_SECRET={name}" in stack.deploy("good")
     finally:

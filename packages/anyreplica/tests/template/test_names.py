@@ -20,7 +20,8 @@ _ALLOWED = (
         r"desired-state=running |--transport http |-c stack\.yml |default: |as '|^')mcp-swarm(?![\w:-])"
     ),
     re.compile(
-        r"(?:^NAME \?= |\"STACK\", \"|assert \"'|`image\.repository` \| `\"|^  repository: )mcp-swarm(?![\w:-])"
+        r"(?:^NAME \?= |^STACK = \"|\"STACK\", \"|"
+        r"assert \"'|`image\.repository` \| `\"|^  repository: )mcp-swarm(?![\w:-])"
     ),
     re.compile(r"/mcp-swarm:1\b"),  # the image in a registry
 )
