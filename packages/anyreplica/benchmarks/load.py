@@ -7,7 +7,6 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self, cast
 
-from benchmarks.expectation import fault
 from benchmarks.reply import UnreadableReply, parse
 from benchmarks.sample import Sample
 from benchmarks.scenarios import Scenario
@@ -147,7 +146,7 @@ class Load:
             self._reached.set_result(None)
 
     def _check(self, status: bytes, body: bytes) -> None:
-        wrong = fault(self._scenario.expected, status, body)
+        wrong = self._scenario.fault(status, body)
         if not wrong:
             self._known = body
         elif self._strict:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
+from benchmarks.expectation import fault
 from benchmarks.wire import Family, encode
 
 
@@ -27,6 +28,14 @@ class Scenario:
     """API key of the caller. With a key, the server authenticates, limits the rate, and writes an audit log."""
     other: bytes = b""
     """Second request that each connection sends in turns with the first one; the reply is the same."""
+    end: bytes = b"}"
+    """The last bytes of the reply."""
+
+    def fault(self, status: bytes, body: bytes) -> str:
+        """Return what is wrong with a reply; empty if it is as expected."""
+        if self.end != b"}" and status == b"200":
+            return "" if body.endswith(self.end) else "wrong reply: its end is missing"
+        return fault(self.expected, status, body)
 
 
 MESSAGE = "hello"
@@ -68,6 +77,10 @@ def _list(name: str, title: str, family: Family) -> Scenario:
     return Scenario(
         name, title, "catalogue", encode("tools/list", family=family), _reply({"tools": tools}, family), 2.0
     )
+
+
+def _get(path: str) -> bytes:
+    return f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: benchmark\r\n\r\n".encode("ascii")
 
 
 def _discover() -> Scenario:
@@ -116,6 +129,8 @@ SCENARIOS = (
     # Consecutive request heads differ, as with a trace id in a header.
     replace(_HEADS, other=_HEADS.request.replace(b"User-Agent: benchmark", b"User-Agent: another")),
     _call("fastmcp-path", "FastMCP path", "echo", "echo", meta={"fastmcp": {}}, target=7.0),
+    Scenario("page", "GET / (the console)", "echo", _get("/"), {}, end=b"</html>"),
+    Scenario("replicas", "GET /replicas, which an open console asks every second", "echo", _get("/replicas"), {}),
 )
 
 WHOLE = ("start-up", "memory")

@@ -1,6 +1,7 @@
 """Make the pictures of terminals and pages in docs/images: `make pictures` (half a minute; needs chromium).
 
-The pictures show what a clone prints now: three local replicas, a load test, its page, and the console.
+The pictures show what a clone prints now: three local replicas, a load test, its page, and the console. On a node of a
+Swarm where the stack does not run yet, they also show a deployment.
 """
 
 import io
@@ -22,6 +23,7 @@ ROOT = Path(__file__).parents[3]
 IMAGES = ROOT / "docs" / "images"
 PORT = "8150"
 URL = f"http://localhost:{PORT}"
+STACK = "mcp-swarm"
 
 _COLUMNS = 112
 _START_SECONDS = 120.0
@@ -56,7 +58,38 @@ def main() -> int:
         report = Path(folder) / "report.html"
         _photograph("load-report", report.as_uri(), 1100)
         _photograph_console()
+    _write_deployment()
     return 0
+
+
+def _write_deployment() -> None:
+    """Write what a deployment prints, with its first lines after a change. Afterwards, remove the stack."""
+    state = _docker("info", "--format", "{{.Swarm.LocalNodeState}}")
+    if state != "active" or STACK in _docker("stack", "ls", "--format", "{{.Name}}").split():
+        print(f"left docs/images/make-deploy.svg as it is: no Swarm here, or the stack {STACK} runs")
+        return
+    try:
+        subprocess.run(["make", "--silent", "image"], cwd=ROOT, check=True, capture_output=True)
+        first = _make("deploy")
+        again = _make("deploy", REPLICAS="5")
+        _write("make-deploy", f"$ make deploy\n{first}\n$ REPLICAS=5 make deploy\n{again}")
+    finally:
+        _make("undeploy")
+
+
+def _make(target: str, **variables: str) -> str:
+    """Run a target of the Makefile, and return what it prints."""
+    environment = {**os.environ, "PORT": PORT, **variables}
+    command = ["make", "--silent", "--no-print-directory", target]
+    done = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    return done.stdout
+
+
+def _docker(*arguments: str) -> str:
+    """Run docker, and return what it prints. Empty: there is no docker, or it failed."""
+    if not shutil.which("docker"):
+        return ""
+    return subprocess.run(["docker", *arguments], capture_output=True, text=True, check=False).stdout.strip()
 
 
 @contextmanager

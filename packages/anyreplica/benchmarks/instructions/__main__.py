@@ -19,7 +19,7 @@ from benchmarks.process import ProcessError, Program, fixed_settings, pack_setti
 from benchmarks.scenarios import FLOOR, SCENARIOS, Scenario, choose
 from benchmarks.study import Column, Row, Table
 
-USUAL = "echo,echo-2026,awaiting,threaded,model,middleware,secured,fastmcp-path"
+USUAL = "echo,echo-2026,awaiting,threaded,model,middleware,secured,fastmcp-path,page,replicas"
 TARGETS = {
     "echo": 205_000,
     "echo-2026": 222_000,

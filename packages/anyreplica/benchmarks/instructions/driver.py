@@ -21,7 +21,6 @@ from anyreplica.features.keys import key_ring
 from anyreplica.process import logs, upkeep
 from anyreplica.process.replica import uvicorn_options
 from benchmarks import floor
-from benchmarks.expectation import fault
 from benchmarks.scenarios import FLOOR, SCENARIOS, Scenario
 from server.server import create_app
 
@@ -32,15 +31,17 @@ _PAUSE_SECONDS = 1.0
 class Memory(asyncio.Transport):
     """A connection whose other end is this process."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, end: bytes) -> None:
         super().__init__({"peername": ("127.0.0.1", 50_000), "sockname": ("127.0.0.1", 8150)})
+        self.end = end
+        """The last bytes of a reply. The end of a JSON-RPC message is a brace; a head ends with an empty line."""
         self.reply = b""
         """What the server has written since the last request."""
         self.replied: asyncio.Future[None] = loop.create_future()
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         self.reply += data
-        if self.reply.endswith(b"}"):  # the end of a JSON-RPC message; a head ends with an empty line
+        if self.reply.endswith(self.end):
             self.replied.set_result(None)
 
     def get_write_buffer_size(self) -> int:
@@ -73,7 +74,7 @@ async def call(scenario: Scenario, blocks: int, calls: int, library: ctypes.CDLL
     lifespan = config.lifespan_class(config)
     await lifespan.startup()
     loop = asyncio.get_running_loop()
-    transport = Memory(loop)
+    transport = Memory(loop, scenario.end)
     protocol = cast("Any", config.http_protocol_class)(
         config=config, server_state=ServerState(), app_state=lifespan.state
     )
@@ -90,7 +91,7 @@ async def call(scenario: Scenario, blocks: int, calls: int, library: ctypes.CDLL
         await _write_logs()
         library.stop()
     head, _, body = transport.reply.partition(b"\r\n\r\n")
-    if wrong := fault(scenario.expected, head.split()[1], body):
+    if wrong := scenario.fault(head.split()[1], body):
         raise ValueError(wrong)
     protocol.connection_lost(None)
     await lifespan.shutdown()
