@@ -7,50 +7,31 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-_SERVICE = ["service"]
-
 
 class AutoscaleMetrics(Collector):
     """What the autoscaler has seen and done, by service. The registry of `/metrics` collects it."""
 
     def __init__(self) -> None:
         self._registry = registry = CollectorRegistry(auto_describe=True)
-        self.replicas = Gauge(
-            "mcp_autoscale_replicas", "Desired number of replicas of the service.", _SERVICE, registry=registry
-        )
-        self.wanted = Gauge(
-            "mcp_autoscale_replicas_wanted", "Number of replicas of the last decision.", _SERVICE, registry=registry
-        )
-        self.minimum = Gauge("mcp_autoscale_replicas_min", "Smallest allowed number.", _SERVICE, registry=registry)
-        self.maximum = Gauge("mcp_autoscale_replicas_max", "Largest allowed number.", _SERVICE, registry=registry)
-        self.load = Gauge(
-            "mcp_autoscale_load_ratio",
-            "Average load of the replicas as a multiple of the target.",
-            [*_SERVICE, "figure"],
-            registry=registry,
-        )
-        self.silent = Gauge(
-            "mcp_autoscale_replicas_without_figures", "Replicas that gave no figures.", _SERVICE, registry=registry
-        )
-        self.held = Gauge(
-            "mcp_autoscale_held",
-            "1 while the number must not change, for example during an update.",
-            _SERVICE,
-            registry=registry,
-        )
-        self.no_room = Gauge(
-            "mcp_autoscale_replicas_without_room", "Replicas for which no node has room.", _SERVICE, registry=registry
-        )
-        self.changes = Counter(
-            "mcp_autoscale_changes", "Changes of the number of replicas.", [*_SERVICE, "direction"], registry=registry
-        )
-        self.failures = Counter(
-            "mcp_autoscale_failures",
-            "Looks in which the service was not scaled because of an error.",
-            _SERVICE,
-            registry=registry,
-        )
-        self.looks = Counter("mcp_autoscale_looks", "Looks at all services.", ["outcome"], registry=registry)
+
+        def gauge(name: str, text: str, *labels: str) -> Gauge:
+            return Gauge(f"mcp_autoscale_{name}", text, ["service", *labels], registry=registry)
+
+        def counter(name: str, text: str, *labels: str) -> Counter:
+            return Counter(f"mcp_autoscale_{name}", text, labels, registry=registry)
+
+        self.replicas = gauge("replicas", "Desired number of replicas of the service.")
+        self.wanted = gauge("replicas_wanted", "Number of replicas of the last decision.")
+        self.minimum = gauge("replicas_min", "Smallest allowed number.")
+        self.maximum = gauge("replicas_max", "Largest allowed number.")
+        self.load = gauge("load_ratio", "Average load of the replicas as a multiple of the target.", "figure")
+        self.silent = gauge("replicas_without_figures", "Replicas that gave no figures.")
+        self.held = gauge("held", "1 while the number must not change, for example during an update.")
+        self.no_room = gauge("replicas_without_room", "Replicas for which no node has room.")
+        self.changes = counter("changes", "Changes of the number of replicas.", "service", "direction")
+        text = "Looks in which the service was not scaled because of an error."
+        self.failures = counter("failures", text, "service")
+        self.looks = counter("looks", "Looks at all services.", "outcome")
 
     def collect(self) -> Iterator[Metric]:
         """Yield all metrics."""

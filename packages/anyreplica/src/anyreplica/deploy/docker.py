@@ -39,15 +39,6 @@ def docker(*arguments: str, stdin: str | None = None, **environment: str) -> str
     return done.stdout.rstrip("\n")
 
 
-def rows(*arguments: str) -> list[dict[str, Any]]:
-    """Run a docker command that prints a list, and return one object per line.
-
-    Raises:
-        DockerCommandError: As for `docker`.
-    """
-    return [json.loads(line) for line in docker(*arguments, "--format", "{{json .}}").splitlines()]
-
-
 def inspect(kind: str, *names: str) -> list[dict[str, Any]]:
     """Return the details of services, tasks, images, configs or secrets.
 

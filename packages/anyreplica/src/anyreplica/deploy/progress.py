@@ -1,8 +1,6 @@
 """The progress output of a deployment: one line for each change."""
 
-import sys
 import time
-from collections.abc import Callable
 
 from anyreplica.deploy.docker import DockerCommandError
 from anyreplica.deploy.running import RunningService, services
@@ -16,18 +14,14 @@ class DeployProgress:
         stack: Name of the stack.
         before: The services before the deployment.
         known: Ids of the tasks that existed before the deployment.
-        say: Prints a line.
     """
 
-    def __init__(
-        self, stack: str, before: dict[str, RunningService], known: set[str], say: Callable[[str], None] | None = None
-    ) -> None:
+    def __init__(self, stack: str, before: dict[str, RunningService], known: set[str]) -> None:
         self._stack = stack
         self._before = before
         self._known = known
         self._said: dict[str, str] = {}
         self._began = time.monotonic()
-        self._say = say or _print
 
     def look(self) -> None:
         """Read the state of the stack once and print the changes since the last time."""
@@ -39,7 +33,7 @@ class DeployProgress:
             line = self._line(name, service, [task for task in all_tasks if task.service == service.found["ID"]])
             if line and self._said.get(name) != line:
                 self._said[name] = line
-                self._say(f"  {time.monotonic() - self._began:4.0f} s  {line}")
+                print(f"  {time.monotonic() - self._began:4.0f} s  {line}", flush=True)
 
     def _line(self, name: str, service: RunningService, its: list[SwarmTask]) -> str:
         new = [task for task in its if task.id not in self._known]
@@ -59,8 +53,3 @@ class DeployProgress:
         if running == wanted and state == "updating":
             return f"{line}; Swarm watches {'it' if wanted == 1 else 'them'} for {service.monitor_seconds:g} s"
         return line
-
-
-def _print(line: str) -> None:
-    print(line, flush=True)
-    sys.stdout.flush()

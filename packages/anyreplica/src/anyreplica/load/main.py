@@ -4,11 +4,11 @@ import asyncio
 import shlex
 import sys
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live as RichLive
@@ -69,16 +69,11 @@ class Live:
         self._next_line = _LINE_EVERY
         self._live = RichLive(console=console, transient=True, auto_refresh=False) if console.is_terminal else None
 
-    def __enter__(self) -> Self:
-        if self._live:
-            self._live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._live:
-            self._live.stop()
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """Show the display inside the `with` block."""
+        with self._live or nullcontext():
+            yield
 
     def add(self, tick: LiveTick) -> None:
         """Add a tick and refresh the display."""
@@ -179,7 +174,8 @@ def _go(options: Options, addresses: list[str], command: str, console: Console) 
 
 
 def _load(options: Options, addresses: list[str], console: Console) -> tuple[Summary, Measured]:
-    with Live(console, options) as live:
+    live = Live(console, options)
+    with live.shown():
         measured = measure(options, addresses, live.add)
     return _summary(options, measured), measured
 

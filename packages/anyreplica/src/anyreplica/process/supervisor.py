@@ -306,19 +306,13 @@ class Supervisor(Multiprocess):
             self.terminate_all()
         super().handle_term()
 
-    def handle_int(self) -> None:
-        """Stop, like `handle_term`."""
-        self.handle_term()
-
-    def handle_hup(self) -> None:
-        """Stop when the terminal closes, because nobody can press Ctrl-C then."""
-        self.handle_term()
+    handle_int = handle_term
+    handle_hup = handle_term  # the terminal closes, so nobody can press Ctrl-C any more
 
     def handle_ttin(self) -> None:
         """Keep the number of processes. uvicorn would add one, and the settings of the others would be wrong."""
 
-    def handle_ttou(self) -> None:
-        """Keep the number of processes, like `handle_ttin`."""
+    handle_ttou = handle_ttin
 
 
 def _described(code: int | None) -> str:

@@ -89,23 +89,14 @@ def audit_log(settings: AuditSettings, replica: str) -> AuditLog | None:
         raise StartupError(f"AUDIT_ARGUMENTS: {error}") from None
 
 
-def check(settings: AuditSettings) -> None:
-    """Check that the audit log can be written.
-
-    Raises:
-        StartupError: the log cannot be opened, or a setting of the audit log is not valid.
-    """
-    if (log := audit_log(settings, "")) is not None:
-        log.check()
-
-
 class AuditTrail(Feature):
     """Writes the audit log that AUDIT_LOG names. `check` writes no entry."""
 
     settings: AuditSettings
 
     def check(self) -> None:
-        check(self.settings)
+        if (log := audit_log(self.settings, "")) is not None:
+            log.check()
 
     def attach(self, replica: Replica) -> Parts:
         log = None if replica.is_trial else audit_log(self.settings, replica.name)

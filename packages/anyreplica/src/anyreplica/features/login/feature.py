@@ -8,15 +8,10 @@ from anyreplica.auth.authentication import Challenge
 from anyreplica.components.discovery import Discovered
 from anyreplica.feature import Feature, Parts, Position, Replica
 from anyreplica.features.login.settings import LoginSettings
-from anyreplica.http.limits import Body
 from anyreplica.settings.errors import StartupError
 
 if TYPE_CHECKING:
     from fastmcp.server.auth import AuthProvider
-    from redis.asyncio import Redis
-
-    from anyreplica.features.login.login import Login
-
 
 _STATELESS = frozenset({"keycloak"})
 """The providers of `LOGIN_PROVIDER` that only verify tokens, so that replicas share nothing."""
@@ -43,26 +38,6 @@ def check_login(provider: "AuthProvider | None", settings: LoginSettings, replic
         )
 
 
-def login_of(
-    provider: "AuthProvider | None", settings: LoginSettings, redis: "Redis | None", body: Body
-) -> "Login | None":
-    """Return the login of a replica, or None if the server has none.
-
-    The modules of logins are imported only if there is a login, because FastMCP's auth providers are large.
-
-    Raises:
-        StartupError: the replicas cannot use the login.
-    """
-    if provider is None and not settings.login_provider:
-        return None
-    check_login(provider, settings, settings.planned)
-    from anyreplica.features.login.start import begin, begin_named  # noqa: PLC0415
-
-    if provider is None:
-        return begin_named(settings, redis, body)
-    return begin(provider, settings, redis, body)
-
-
 class UserLogin(Feature):
     """Serves the login that the server's code (`FastMCP(auth=…)`) or LOGIN_PROVIDER chooses."""
 
@@ -72,9 +47,14 @@ class UserLogin(Feature):
         check_login(mcp.auth, self.settings, replicas)
 
     def attach(self, replica: Replica) -> Parts:
-        login = login_of(replica.mcp.auth, self.settings, replica.redis, replica.limits.body)
-        if login is None:
+        provider = replica.mcp.auth
+        if provider is None and not self.settings.login_provider:
             return Parts()
+        check_login(provider, self.settings, self.settings.planned)
+        # FastMCP's auth providers are large, so a server without a login does not import them.
+        from anyreplica.features.login.start import begin  # noqa: PLC0415
+
+        login = begin(provider, self.settings, replica.redis, replica.limits.body)
         return Parts(
             tokens=[login],
             challenges=[Challenge(login.challenge_scopes, login.metadata)],

@@ -1,6 +1,6 @@
 """The auth provider that the settings name."""
 
-from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import httpx2
@@ -21,85 +21,47 @@ def named_provider(settings: LoginSettings, storage: "AsyncKeyValue | None") -> 
     """
     name = settings.login_provider
     try:
-        return _PROVIDERS[name](settings, {"client_storage": storage})
+        module, _, kind = _PROVIDERS[name].partition(":")
+        provider: AuthProvider = getattr(import_module(module), kind)(**_arguments(settings, storage))
     except httpx2.HTTPError as error:
         text = f"LOGIN_ISSUER={settings.login_issuer}: the metadata of the identity provider cannot be read"
         raise StartupError(f"{text}: {str(error) or type(error).__name__}") from None
     except (ValueError, TypeError) as error:
         reason = str(error).splitlines()[0]
         raise StartupError(f"LOGIN_PROVIDER={name}: {reason}") from None
+    return provider
 
 
-def _client(settings: LoginSettings) -> dict[str, Any]:
-    """Return the arguments of all providers with an application at the identity provider."""
+_PROVIDERS: dict[str, str] = {
+    "github": "fastmcp.server.auth.providers.github:GitHubProvider",
+    "google": "fastmcp.server.auth.providers.google:GoogleProvider",
+    "azure": "fastmcp.server.auth.providers.azure:AzureProvider",
+    "auth0": "fastmcp.server.auth.providers.auth0:Auth0Provider",
+    "workos": "fastmcp.server.auth.providers.workos:WorkOSProvider",
+    "keycloak": "fastmcp.server.auth.providers.keycloak:KeycloakAuthProvider",
+    "oidc": "fastmcp.server.auth.oidc_proxy:OIDCProxy",
+}
+"""The module and the class of each provider. Only the module of the chosen one is imported."""
+
+
+def _arguments(settings: LoginSettings, storage: "AsyncKeyValue | None") -> dict[str, Any]:
+    """Return the arguments of the class of LOGIN_PROVIDER."""
+    issuer, audience = settings.login_issuer, settings.login_audience or None
+    common = {"base_url": settings.public_url, "required_scopes": list(settings.login_scopes) or None}
+    if settings.login_provider == "keycloak":  # it only verifies tokens
+        return {**common, "realm_url": issuer, "audience": audience}
+    discovery = {"config_url": f"{issuer}/.well-known/openid-configuration", "audience": audience}
+    own: dict[str, dict[str, Any]] = {
+        "azure": {"tenant_id": settings.login_tenant},
+        "auth0": discovery,
+        "oidc": discovery,
+        "workos": {"authkit_domain": issuer},
+    }
     secret = settings.login_client_secret
     return {
+        **common,
+        **own.get(settings.login_provider, {}),
         "client_id": settings.login_client_id,
         "client_secret": secret.get_secret_value() if secret else None,
-        "base_url": settings.public_url,
-        "required_scopes": list(settings.login_scopes) or None,
+        "client_storage": storage,
     }
-
-
-def _discovery(settings: LoginSettings) -> str:
-    return f"{settings.login_issuer}/.well-known/openid-configuration"
-
-
-def _github(settings: LoginSettings, more: dict[str, Any]) -> AuthProvider:
-    from fastmcp.server.auth.providers.github import GitHubProvider  # noqa: PLC0415  # import only what is used
-
-    return GitHubProvider(**_client(settings), **more)
-
-
-def _google(settings: LoginSettings, more: dict[str, Any]) -> AuthProvider:
-    from fastmcp.server.auth.providers.google import GoogleProvider  # noqa: PLC0415
-
-    return GoogleProvider(**_client(settings), **more)
-
-
-def _azure(settings: LoginSettings, more: dict[str, Any]) -> AuthProvider:
-    from fastmcp.server.auth.providers.azure import AzureProvider  # noqa: PLC0415
-
-    return AzureProvider(**_client(settings), tenant_id=settings.login_tenant, **more)
-
-
-def _auth0(settings: LoginSettings, more: dict[str, Any]) -> AuthProvider:
-    from fastmcp.server.auth.providers.auth0 import Auth0Provider  # noqa: PLC0415
-
-    audience = settings.login_audience
-    return Auth0Provider(**_client(settings), config_url=_discovery(settings), audience=audience, **more)
-
-
-def _workos(settings: LoginSettings, more: dict[str, Any]) -> AuthProvider:
-    from fastmcp.server.auth.providers.workos import WorkOSProvider  # noqa: PLC0415
-
-    return WorkOSProvider(**_client(settings), authkit_domain=settings.login_issuer, **more)
-
-
-def _keycloak(settings: LoginSettings, _: dict[str, Any]) -> AuthProvider:
-    from fastmcp.server.auth.providers.keycloak import KeycloakAuthProvider  # noqa: PLC0415
-
-    return KeycloakAuthProvider(
-        realm_url=settings.login_issuer,
-        base_url=settings.public_url,
-        required_scopes=list(settings.login_scopes) or None,
-        audience=settings.login_audience or None,
-    )
-
-
-def _oidc(settings: LoginSettings, more: dict[str, Any]) -> AuthProvider:
-    from fastmcp.server.auth.oidc_proxy import OIDCProxy  # noqa: PLC0415
-
-    audience = settings.login_audience or None
-    return OIDCProxy(**_client(settings), config_url=_discovery(settings), audience=audience, **more)
-
-
-_PROVIDERS: dict[str, Callable[[LoginSettings, dict[str, Any]], AuthProvider]] = {
-    "github": _github,
-    "google": _google,
-    "azure": _azure,
-    "auth0": _auth0,
-    "workos": _workos,
-    "keycloak": _keycloak,
-    "oidc": _oidc,
-}

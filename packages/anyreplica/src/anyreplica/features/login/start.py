@@ -25,15 +25,17 @@ _ISSUER = "/.well-known/oauth-authorization-server"
 """Path of the metadata of an issuer (RFC 8414, section 3)."""
 
 
-def begin(provider: AuthProvider, settings: LoginSettings, redis: "Redis | None", body: Body) -> Login:
-    """Prepare a provider for replicas, and return the login.
+def begin(provider: AuthProvider | None, settings: LoginSettings, redis: "Redis | None", body: Body) -> Login:
+    """Prepare a provider for replicas, and return the login. `provider`: None if the settings name it.
 
     Raises:
         StartupError: the replicas cannot use the provider.
     """
+    shared = None if redis is None else SharedLogins(redis, settings.mcp_name)
+    if provider is None:
+        provider = _named(settings, shared)
     check_provider(provider, settings, settings.planned)
     keep_spelling(provider)
-    shared = None if redis is None else SharedLogins(redis, settings.mcp_name)
     stored = StoredBytes(shared)
     revocations: list[Revocation] = []
     if shared is None or not issuing(provider):
@@ -55,20 +57,15 @@ def _below_issuer(provider: AuthProvider, routes: Sequence[BaseRoute]) -> list[R
     return [Route(_ISSUER + path, route.app, methods=list(route.methods or ())) for route in found if path]
 
 
-def begin_named(settings: LoginSettings, redis: "Redis | None", body: Body) -> Login:
-    """Prepare the provider that the settings name, and return the login.
-
-    Raises:
-        StartupError: the provider cannot be used.
-    """
+def _named(settings: LoginSettings, shared: SharedLogins | None) -> AuthProvider:
     from anyreplica.features.login.named import named_provider  # noqa: PLC0415
 
     storage = None
-    if redis is not None and settings.request_state_ring:
+    if shared is not None and settings.request_state_ring:
         from anyreplica.features.login.storage import LoginStorage  # noqa: PLC0415
 
-        storage = LoginStorage(SharedLogins(redis, settings.mcp_name), settings.request_state_ring)
-    return begin(named_provider(settings, storage), settings, redis, body)
+        storage = LoginStorage(shared, settings.request_state_ring)
+    return named_provider(settings, storage)
 
 
 def _limit(provider: AuthProvider, stored: StoredBytes | None) -> None:

@@ -155,17 +155,7 @@ class LocalStorage(BaseWrapper):
         await self._stored.add(len(encode(dict(value))))
         await self.key_value.put(key, value, collection=collection, ttl=UNUSED_SECONDS if ttl is None else ttl)
 
-    async def put_many(
-        self,
-        keys: Sequence[str],
-        values: Sequence[Mapping[str, Any]],
-        *,
-        collection: str | None = None,
-        ttl: SupportsFloat | None = None,
-    ) -> None:
-        """Store a value for each key."""
-        for key, value in zip(keys, values, strict=True):
-            await self.put(key, value, collection=collection, ttl=ttl)
+    put_many = LoginStorage.put_many  # it only calls `put`
 
     async def keep(self, key: str, collection: str, seconds: int) -> None:
         """Let a value expire `seconds` from now. A value that is missing stays missing."""
