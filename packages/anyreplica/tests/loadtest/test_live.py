@@ -21,7 +21,8 @@ def ticks(count: int) -> list[LiveTick]:
 def shown(seen: list[LiveTick], *, terminal: bool) -> str:
     """Return what is printed during the run."""
     console = Console(file=(printed := io.StringIO()), width=80, force_terminal=terminal, color_system=None)
-    with Live(console, read(["--duration", "10s"])) as live:
+    live = Live(console, read(["--duration", "10s"]))
+    with live.shown():
         for tick in seen:
             live.add(tick)
     return printed.getvalue()
