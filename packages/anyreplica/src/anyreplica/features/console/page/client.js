@@ -28,8 +28,11 @@ const CAPABILITIES = { elicitation: { form: {}, url: {} } };
 const MOST_ROUNDS = 50;
 const MOST_PAGES = 100;
 const PAUSE_MS = 500;
-/** How often the client tries to reach the server again to resume a call: for 15 s and more. */
+/** How often the client tries to reach a server that is away, to go on with a call: for 15 s and more. */
 const MOST_ATTEMPTS = 30;
+/** Statuses of a server, or of a proxy before it, that may answer a little later. */
+const LATER = [429, 502, 503, 504];
+const MOST_QUESTIONS = 20;
 const BLANK_LINE = /\r?\n\r?\n/;
 const META = "io.modelcontextprotocol/";
 /** @type {Record<string, string>} */
@@ -77,6 +80,7 @@ export class Client {
     this.version = MODERN;
     this.session = "";
     this.lastId = 0;
+    this.questions = 0;
     this.isOpen = false;
   }
 
@@ -212,7 +216,9 @@ export class Client {
       ({ response, reply } = await this.post(message, options));
     }
     let lastEvent = "";
-    for (;;) {
+    let isSilent = false; // whether the last connection has brought no message
+    for (let silent = 0; silent < MOST_ATTEMPTS; silent = isSilent ? silent + 1 : 0) {
+      isSilent = true;
       const events = eventsOf(response);
       for (;;) {
         const { done, value } = await Promise.race([events.next(), failed]);
@@ -220,9 +226,13 @@ export class Client {
         lastEvent = value.id || lastEvent;
         const found = value.message;
         if (!found) continue;
+        isSilent = false;
         reply.messages.push(found);
         if (found.method && found.id !== undefined) {
-          this.reply(found, options).catch(fail); // meanwhile, the page shows further messages
+          this.reply(found, options).catch((problem) => {
+            void this.cancel(Number(message.id)); // or the call would wait for the answer
+            fail(problem);
+          }); // meanwhile, the page shows further messages
         } else if (found.method) {
           options.onMessage?.(found);
         } else if (found.id === message.id || found.id === null || found.id === undefined) {
@@ -230,9 +240,10 @@ export class Client {
           return found.result ?? {};
         }
       }
-      if (!lastEvent) throw new RpcError("The connection has ended before the result.", null, response.status);
+      if (!lastEvent) break;
       ({ response, reply } = await this.resume(lastEvent, options));
     }
+    throw new RpcError("The connection has ended before the result.", null, response.status);
   }
 
   /**
@@ -243,13 +254,23 @@ export class Client {
   async reply({ id, method, params }, options) {
     /** @type {Message} */
     let answer;
+    this.questions += 1;
     try {
+      if (this.questions > MOST_QUESTIONS) throw new Error(`More than ${MOST_QUESTIONS} questions are open.`);
       answer = { jsonrpc: "2.0", id, result: await answered(options, { method: String(method), params }) };
     } catch (problem) {
       if (options.signal?.aborted) return;
       answer = { jsonrpc: "2.0", id, error: { code: -32601, message: /** @type {Error} */ (problem).message } };
+    } finally {
+      this.questions -= 1;
     }
-    await this.post(answer, { exchange: options.exchange });
+    const sent = { verb: "POST", headers: this.headersOf(answer, null), message: answer };
+    // Only the first answer counts. So a refused repetition means that an earlier one has arrived.
+    const { response, reply, attempts } = await this.persist(sent, options);
+    if (response.ok || attempts > 1) return;
+    for await (const { message } of eventsOf(response)) if (message) reply.messages.push(message);
+    const text = reply.messages[0]?.error?.message ?? `status ${response.status}`;
+    throw new RpcError(`The server has refused the answer: ${text}`, null, response.status);
   }
 
   /**
@@ -260,13 +281,25 @@ export class Client {
   async resume(lastEvent, options) {
     const common = { Accept: "text/event-stream", "MCP-Protocol-Version": this.version };
     const headers = { ...common, "Mcp-Session-Id": this.session, "Last-Event-ID": lastEvent };
-    for (let attempt = 1; ; attempt += 1) {
-      await pause(); // the server may need a moment, as during an update
+    await pause(); // the server may need a moment, as during an update
+    return this.persist({ verb: "GET", headers, message: null }, options);
+  }
+
+  /**
+   * Send one HTTP request that may arrive twice, again and again while the server is away.
+   * @param {Sent} sent
+   * @param {Options} options
+   */
+  async persist(sent, options) {
+    for (let attempts = 1; ; attempts += 1) {
       try {
-        return await this.send({ verb: "GET", headers, message: null }, options);
+        const { response, reply } = await this.send(sent, options);
+        if (attempts === MOST_ATTEMPTS || !LATER.includes(response.status)) return { response, reply, attempts };
       } catch (problem) {
-        if (!(problem instanceof TypeError) || attempt === MOST_ATTEMPTS) throw problem;
+        const isLater = problem instanceof RpcError && LATER.includes(problem.status);
+        if (attempts === MOST_ATTEMPTS || !(isLater || problem instanceof TypeError)) throw problem;
       }
+      await pause();
     }
   }
 
@@ -280,7 +313,7 @@ export class Client {
   }
 
   /**
-   * Send one HTTP request. A TypeError means that it has not reached the server.
+   * Send one HTTP request. A TypeError means that no reply has arrived; the server may have the request.
    * @param {Sent} sent
    * @param {Options} options
    */
