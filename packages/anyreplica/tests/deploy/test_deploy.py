@@ -108,16 +108,13 @@ def test_the_bounds_of_automatic_scaling_are_kept(swarm: Swarm) -> None:
     assert [each["anyreplica.autoscale.max"] for each in labels] == ["25", "30"]
 
 
-def test_the_components_and_the_port_are_kept(swarm: Swarm) -> None:
-    """`make deploy` keeps both unless variables set others. An edit of a default in stack.yml has an effect."""
-    assert "Keeping" not in swarm.deploy(MCP_COMPONENTS="server,examples.analytics", PORT="9000")
-    told = swarm.deploy()
-    assert "Keeping MCP_COMPONENTS=server,examples.analytics of the running stack." in told
-    assert "Keeping PORT=9000 of the running stack." in told
-    found = swarm.state["services"]["mcp-swarm_mcp"]
-    assert [int(port["PublishedPort"]) for port in found["Endpoint"]["Ports"]] == [9000]
-    told = swarm.deploy(MCP_COMPONENTS="server", PORT="8150")
-    assert "Keeping MCP_COMPONENTS" not in told + swarm.deploy()
+def test_the_components_are_kept(swarm: Swarm) -> None:
+    """`make deploy` keeps the components unless a variable sets others."""
+    assert "Keeping" not in swarm.deploy(MCP_COMPONENTS="server,examples.analytics")
+    assert "Keeping MCP_COMPONENTS=server,examples.analytics of the running stack." in swarm.deploy()
+    container = swarm.state["services"]["mcp-swarm_mcp"]["Spec"]["TaskTemplate"]["ContainerSpec"]
+    assert "MCP_COMPONENTS=server,examples.analytics" in container["Env"]
+    assert "Keeping MCP_COMPONENTS" not in swarm.deploy(MCP_COMPONENTS="server")
 
 
 @pytest.mark.slow

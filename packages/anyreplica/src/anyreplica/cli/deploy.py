@@ -13,9 +13,8 @@ Deploy the stack of a project of the template to the Docker Swarm of the current
 Docker context, and wait until it serves.
 
 Before the deployment starts, the program shows what will change. If OVERLAYS,
-REPLICAS, WORKERS, MCP_COMPONENTS, PORT or a variable AUTOSCALE_… or …_SECRET is
-unset, it keeps the value of the running stack. Give other variables again, such
-as EDGE_PORT."""
+REPLICAS, WORKERS, MCP_COMPONENTS or a variable AUTOSCALE_… or …_SECRET is unset,
+it keeps the value of the running stack. Give other variables again, such as PORT."""
 
 _ENVIRONMENT = """\
 environment variables:

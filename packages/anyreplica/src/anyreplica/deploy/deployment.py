@@ -30,8 +30,8 @@ _SECRETS = {
 }
 """For each file of a secret in a container: the variable of stack.yml or an overlay that names the secret."""
 
-_DEFAULTS = {"MCP_COMPONENTS": "server", "PORT": "8150"}
-"""The defaults of further variables of stack.yml."""
+_COMPONENTS = "anyreplica.components"
+"""Label of the service `mcp`; its value is MCP_COMPONENTS of the last deployment. Empty: the default of stack.yml."""
 
 _AUTOSCALE = "anyreplica.autoscale"
 _LABELS = {
@@ -74,8 +74,8 @@ def deploy(stack: str, choose: Callable[[str, dict[str, RunningService]], str]) 
     local = image.by_content(asked)
     variables = {"IMAGE": local or asked, "OVERLAYS": " ".join(overlays)}
     if repeatable.EDGE in overlays:
-        running = before["mcp"].environment.get("MCP_COMPONENTS") if "mcp" in before else None
-        variables["REPEAT_TOOLS"] = repeatable.tools(local or asked, os.environ.get("MCP_COMPONENTS") or running)
+        components = os.environ.get("MCP_COMPONENTS") or _components(before)
+        variables["REPEAT_TOOLS"] = repeatable.tools(local or asked, components)
     stays = before.keys() & wanted(overlays, **variables).services.keys()
     target = wanted(overlays, **variables, **_kept({name: before[name] for name in stays}))
     _refuse_unused_secrets(target)
@@ -143,11 +143,13 @@ def _overlays(before: dict[str, RunningService]) -> list[str]:
     return (kept or "").split()
 
 
-def _kept(before: dict[str, RunningService]) -> dict[str, str]:
-    """Return what the operator has chosen for the running stack by variables, without the variables that are set now.
+def _components(before: dict[str, RunningService]) -> str:
+    """Return the components that the operator has chosen for the running stack. Empty: none."""
+    return before["mcp"].labels.get(_COMPONENTS, "") if "mcp" in before else ""
 
-    A value that is the default of stack.yml is not kept, so that an edit of the default has an effect.
-    """
+
+def _kept(before: dict[str, RunningService]) -> dict[str, str]:
+    """Return what the operator has chosen for the running stack by variables that are unset now."""
     running = {
         _COUNTS[name]: str(service.replicas)
         for name, service in before.items()
@@ -162,10 +164,8 @@ def _kept(before: dict[str, RunningService]) -> dict[str, str]:
     for name, service in before.items():
         variables = _LABELS.get(name, {}) if service.labels.get(_AUTOSCALE) == "true" else {}
         running |= {variables[label]: value for label, value in service.labels.items() if label in variables}
-    if "mcp" in before:
-        mcp = before["mcp"]
-        chosen = {"MCP_COMPONENTS": mcp.environment.get("MCP_COMPONENTS"), "PORT": next(map(str, mcp.published), None)}
-        running |= {name: value for name, value in chosen.items() if value not in (None, _DEFAULTS[name])}
+    if components := _components(before):
+        running["MCP_COMPONENTS"] = components
     kept = {variable: value for variable, value in running.items() if variable not in os.environ}
     for variable, value in kept.items():
         print(f"Keeping {variable}={value} of the running stack.")

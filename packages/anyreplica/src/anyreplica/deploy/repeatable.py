@@ -7,12 +7,12 @@ from anyreplica.deploy.docker import DockerCommandError, docker
 EDGE = "deploy/edge.yml"
 
 
-def tools(image: str, components: str | None) -> str:
+def tools(image: str, components: str) -> str:
     """Return the value for REPEAT_TOOLS: the operator's names, and the tools of an image with a matching hint.
 
     Args:
         image: The image.
-        components: MCP_COMPONENTS of the replicas; None: that of the image.
+        components: MCP_COMPONENTS of the replicas. Empty: the default of the image.
     """
     named = os.environ.get("REPEAT_TOOLS", "").split()
     given = ["--env", f"MCP_COMPONENTS={components}"] if components else []
