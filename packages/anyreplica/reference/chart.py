@@ -63,12 +63,12 @@ _FOR_KUBERNETES = {
     "with a deployment, deploy the previous image (make rollback).": "with an upgrade, run helm rollback.",
     "of the secret metrics_token: deploy again.": "of the secret metrics_token: run kubectl rollout restart.",
     "The stack was deployed with more replicas.": "The release has more replicas.",
-    "with docker service scale, deploy with the new number (make deploy REPLICAS=…).": (
+    "with docker service scale, deploy with the new number (make redeploy REPLICAS=…).": (
         "with kubectl scale, set replicaCount to this number."
     ),
-    "add replicas (make deploy REPLICAS=…)": "add replicas (replicaCount)",
-    "more replicas help (make deploy REPLICAS=…)": "more replicas help (replicaCount)",
-    "Add replicas before that: make deploy REPLICAS=…": "Add replicas before that (replicaCount).",
+    "add replicas (make redeploy REPLICAS=…)": "add replicas (replicaCount)",
+    "more replicas help (make redeploy REPLICAS=…)": "more replicas help (replicaCount)",
+    "Add replicas before that: make redeploy REPLICAS=…": "Add replicas before that (replicaCount).",
     "The mesh balances connections": "A Service balances connections",
     "in stack.yml, or use deploy/edge.yml, which balances requests.": (
         "in env, or use a gateway that balances requests."
@@ -80,8 +80,7 @@ _FOR_KUBERNETES = {
         "Run kubectl describe pods -l app.kubernetes.io/component=worker to see"
     ),
     "the column ERROR has the reason": "the last state and the events have the reason",
-    "add workers (WORKERS=… make deploy)": "add workers (worker.replicaCount)",
-    "add workers (WORKERS=… make deploy …)": "add workers (worker.replicaCount)",
+    "add workers (WORKERS=… make redeploy)": "add workers (worker.replicaCount)",
     "(ulimits in stack.yml)": "(a limit of the container runtime)",
     "(stack.yml)": "(the default of the chart)",
     "docker service ps --no-trunc mcp-swarm_mcp": "kubectl describe pods -l app.kubernetes.io/component=replica",

@@ -64,8 +64,8 @@ def main() -> int:
 
 def _write_deployment() -> None:
     """Write what a deployment prints, with its first lines after a change. Afterwards, remove the stack."""
-    state = _docker("info", "--format", "{{.Swarm.LocalNodeState}}")
-    if state != "active" or STACK in _docker("stack", "ls", "--format", "{{.Name}}").split():
+    stacks = _docker("stack", "ls", "--format", "{{.Name}}")
+    if stacks is None or STACK in stacks.split():
         print(f"left docs/images/make-deploy.svg as it is: no Swarm here, or the stack {STACK} runs")
         return
     try:
@@ -85,11 +85,12 @@ def _make(target: str, **variables: str) -> str:
     return done.stdout
 
 
-def _docker(*arguments: str) -> str:
-    """Run docker, and return what it prints. Empty: there is no docker, or it failed."""
+def _docker(*arguments: str) -> str | None:
+    """Run docker, and return what it prints. None: there is no docker, or it failed."""
     if not shutil.which("docker"):
-        return ""
-    return subprocess.run(["docker", *arguments], capture_output=True, text=True, check=False).stdout.strip()
+        return None
+    done = subprocess.run(["docker", *arguments], capture_output=True, text=True, check=False)
+    return None if done.returncode else done.stdout
 
 
 @contextmanager

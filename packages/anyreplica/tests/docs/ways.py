@@ -2,7 +2,7 @@
 
 A way begins with what the reader has. It takes the commands and the files of the pages in their order, and nothing
 else. Port 8150 must be free. The ways to a Swarm need Docker on a node of a Swarm, and no stack with their name. At the
-end, they remove what they have deployed. `git clone` counts as a step.
+end, they remove the stack; its images and secrets stay. `git clone` counts as a step.
 """
 
 import os
@@ -170,7 +170,11 @@ def _deploy(reader: Reader, commands: str, stack: str, arguments: dict[str, str]
         assert call(URL, tool, arguments)["structuredContent"] == {"result": result}
     finally:
         docker("stack", "rm", stack, check=False)
-        until(lambda: not docker("ps", "--quiet", "--filter", f"name={stack}_"), "the stack is gone", 60)
+        until(
+            lambda: not docker("ps", "--quiet", "--filter", f"label=com.docker.stack.namespace={stack}"),
+            "the stack is gone",
+            60,
+        )
 
 
 _LOCAL: dict[str, Callable[[Reader], None]] = {
