@@ -173,7 +173,7 @@ def test_no_expires_in_keeps_a_token_too_long(expires_in: object) -> None:
     seconds = _cache_seconds(expires_in)
     assert 0 <= seconds <= 3600
     if isinstance(expires_in, int | float) and not isinstance(expires_in, bool) and expires_in > 0:
-        assert seconds < expires_in
+        assert seconds <= expires_in  # equal only for numbers that are too small for nine tenths of them
 
 
 @pytest.mark.parametrize(
