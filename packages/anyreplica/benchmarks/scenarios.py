@@ -1,6 +1,7 @@
 """The scenarios of the exchange study: request, component pack, expected reply, and target."""
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
@@ -129,24 +130,28 @@ SCENARIOS = (
     # Consecutive request heads differ, as with a trace id in a header.
     replace(_HEADS, other=_HEADS.request.replace(b"User-Agent: benchmark", b"User-Agent: another")),
     _call("fastmcp-path", "FastMCP path", "echo", "echo", meta={"fastmcp": {}}, target=7.0),
+)
+
+PAGES = (
     Scenario("page", "GET / (the console)", "echo", _get("/"), {}, end=b"</html>"),
     Scenario("replicas", "GET /replicas, which an open console asks every second", "echo", _get("/replicas"), {}),
 )
+"""Requests of a browser. Their instructions are counted; the exchange study needs the access log, which lacks them."""
 
 WHOLE = ("start-up", "memory")
 """Further names for `--only`: measurements of the process as a whole."""
 
 
-def choose(text: str) -> tuple[list[Scenario], set[str]]:
+def choose(text: str, scenarios: Sequence[Scenario] = SCENARIOS) -> tuple[list[Scenario], set[str]]:
     """Return the scenarios and the names of `WHOLE` that match comma-separated patterns like `echo*`.
 
     Raises:
         argparse.ArgumentTypeError: A pattern matches nothing.
     """
-    names = [*(scenario.name for scenario in SCENARIOS), *WHOLE]
+    names = [*(scenario.name for scenario in scenarios), *WHOLE]
     patterns = [pattern.strip() for pattern in text.split(",")]
     for pattern in patterns:
         if not any(fnmatchcase(name, pattern) for name in names):
             raise argparse.ArgumentTypeError(f"{pattern!r} is none of {', '.join(names)}")
     chosen = {name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)}
-    return [scenario for scenario in SCENARIOS if scenario.name in chosen], chosen & set(WHOLE)
+    return [scenario for scenario in scenarios if scenario.name in chosen], chosen & set(WHOLE)

@@ -10,13 +10,14 @@ import re
 import statistics
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 from benchmarks.command import Missing, Run, Script, main, need
 from benchmarks.exchange.course import secured
 from benchmarks.instructions import record
 from benchmarks.process import ProcessError, Program, fixed_settings, pack_settings
-from benchmarks.scenarios import FLOOR, SCENARIOS, Scenario, choose
+from benchmarks.scenarios import FLOOR, PAGES, SCENARIOS, Scenario, choose
 from benchmarks.study import Column, Row, Table
 
 USUAL = "echo,echo-2026,awaiting,threaded,model,middleware,secured,fastmcp-path,page,replicas"
@@ -158,9 +159,11 @@ def _library(folder: Path) -> Path:
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
-    names = ", ".join(each.name for each in SCENARIOS)
+    known = (*SCENARIOS, *PAGES)
+    names = ", ".join(each.name for each in known)
+    select = partial(choose, scenarios=known)
     text = f"only these; * stands for any characters (default: {USUAL}). Names: {names}"
-    parser.add_argument("--only", type=choose, default=choose(USUAL), metavar="NAME,…", help=text)
+    parser.add_argument("--only", type=select, default=select(USUAL), metavar="NAME,…", help=text)
     text = f"accept the counted figures: write them, with the reason, into {record.FILE.name}"
     parser.add_argument("--record", metavar="WHY", default="", help=text)
 

@@ -21,7 +21,7 @@ from anyreplica.features.keys import key_ring
 from anyreplica.process import logs, upkeep
 from anyreplica.process.replica import uvicorn_options
 from benchmarks import floor
-from benchmarks.scenarios import FLOOR, SCENARIOS, Scenario
+from benchmarks.scenarios import FLOOR, PAGES, SCENARIOS, Scenario
 from server.server import create_app
 
 _NEVER = 3600.0
@@ -123,5 +123,5 @@ def _options(scenario: Scenario) -> dict[str, Any]:
 
 if __name__ == "__main__":
     _stop_clocks()
-    named = {each.name: each for each in (FLOOR, *SCENARIOS)}
+    named = {each.name: each for each in (FLOOR, *SCENARIOS, *PAGES)}
     uvloop.run(call(named[sys.argv[1]], int(sys.argv[2]), int(sys.argv[3]), ctypes.CDLL(sys.argv[4])))
