@@ -92,9 +92,8 @@ def test_authentication_is_not_dropped_by_mistake(single: Stack, tmp_path: Path)
     """`make deploy` keeps the overlays of the running stack, and drops API keys only with ALLOW_DROP."""
     (name,) = names = [f"api_keys_{uuid.uuid4().hex[:8]}"]
     keep(tmp_path, name, "k" * 40)
-    single.settings["API_KEYS_SECRET"] = name
     try:
-        single.deploy("good", "OVERLAYS=deploy/keys.yml")
+        single.deploy("good", "OVERLAYS=deploy/keys.yml", f"API_KEYS_SECRET={name}")
         assert 'Keeping OVERLAYS="deploy/keys.yml"' in single.deploy("good")
         assert legacy(single.url, "tools/list").status_code == 401
         said = single.deploy("good", "OVERLAYS=", ok=False)
