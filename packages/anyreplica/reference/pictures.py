@@ -78,7 +78,7 @@ def _write_deployment() -> None:
 
 
 def _make(target: str, **variables: str) -> str:
-    """Run a target of the Makefile, and return what it prints."""
+    """Run `make` with a target, and return its output."""
     environment = {**os.environ, "PORT": PORT, **variables}
     command = ["make", "--silent", "--no-print-directory", target]
     done = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=True)
@@ -86,7 +86,7 @@ def _make(target: str, **variables: str) -> str:
 
 
 def _docker(*arguments: str) -> str | None:
-    """Run docker, and return what it prints. None: there is no docker, or it failed."""
+    """Run docker, and return its output. None: there is no docker, or it failed."""
     if not shutil.which("docker"):
         return None
     done = subprocess.run(["docker", *arguments], capture_output=True, text=True, check=False)

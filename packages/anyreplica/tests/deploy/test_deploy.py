@@ -109,7 +109,7 @@ def test_the_bounds_of_automatic_scaling_are_kept(swarm: Swarm) -> None:
 
 
 def test_the_components_are_kept(swarm: Swarm) -> None:
-    """`make deploy` keeps the components unless a variable sets others."""
+    """`make deploy` keeps MCP_COMPONENTS of the last deployment, unless the variable is set."""
     assert "Keeping" not in swarm.deploy(MCP_COMPONENTS="server,examples.analytics")
     assert "Keeping MCP_COMPONENTS=server,examples.analytics of the running stack." in swarm.deploy()
     container = swarm.state["services"]["mcp-swarm_mcp"]["Spec"]["TaskTemplate"]["ContainerSpec"]

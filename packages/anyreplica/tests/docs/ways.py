@@ -1,8 +1,8 @@
-"""`python -m tests.docs.ways` walks the ways of the documentation and prints what each one costs a reader.
+"""`python -m tests.docs.ways` runs the walkthroughs of the documentation, and prints how much each one takes.
 
-A way begins with what the reader has. It takes the commands and the files of the pages in their order, and nothing
-else. Port 8150 must be free. The ways to a Swarm need Docker on a node of a Swarm, and no stack with their name. At the
-end, they remove the stack; its images and secrets stay. `git clone` counts as a step.
+It counts steps, words, files and seconds. A walkthrough uses only the commands and the files of the pages, in their
+order. Port 8150 must be free. The walkthroughs to a Swarm run only on a machine that is in a Swarm, and only if their
+stacks do not run yet. At the end, they remove the stack. Its images and secrets stay. `git clone` counts as a step.
 """
 
 import os
@@ -188,15 +188,17 @@ _SWARM: dict[str, Callable[[Reader], None]] = {
 
 
 def main() -> int:
-    """Walk all ways, print the table, and return the exit code."""
+    """Run every walkthrough, print how much each one takes, and return the exit code."""
     ways = {**_LOCAL, **_SWARM}
     if (
         not shutil.which("docker")
         or "active" not in docker("info", "--format", "{{.Swarm.LocalNodeState}}", check=False).split()
     ):
-        print("Docker is on no node of a Swarm, so the ways to a Swarm are left out.", file=sys.stderr)
+        print("Docker is on no node of a Swarm, so the walkthroughs to a Swarm are left out.", file=sys.stderr)
         ways = _LOCAL
-    table = Table("way", *("steps", "words to read", "files to write", "seconds"), title="What the documentation costs")
+    table = Table(
+        "walkthrough", "steps", "words to read", "files to write", "seconds", title="What the documentation costs"
+    )
     for title, walk in ways.items():
         print(f"{title} …", file=sys.stderr)
         with tempfile.TemporaryDirectory() as empty:

@@ -37,7 +37,7 @@ CHANGES = """# Changelog
 def test_the_licenses_are_equal() -> None:
     """The package has the same license file as the repository, because it is published without the repository.
 
-    The pyproject.toml of the root names no license, because a project that is made from it has no LICENSE file.
+    The pyproject.toml at the root names no license: projects get a copy of it, and have no LICENSE file.
     """
     assert (ROOT / "LICENSE").read_text() == (PACKAGE / "LICENSE").read_text()
     assert 'license = "MIT"\nlicense-files = ["LICENSE"]\n' in (PACKAGE / "pyproject.toml").read_text()

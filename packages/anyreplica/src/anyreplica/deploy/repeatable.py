@@ -8,11 +8,11 @@ EDGE = "deploy/edge.yml"
 
 
 def tools(image: str, components: str) -> str:
-    """Return the value for REPEAT_TOOLS: the operator's names, and the tools of an image with a matching hint.
+    """Return the value for REPEAT_TOOLS: the tools that the operator names, and those that the image marks as safe.
 
     Args:
         image: The image.
-        components: MCP_COMPONENTS of the replicas. Empty: the default of the image.
+        components: The value of MCP_COMPONENTS. If it is empty, the image uses its default.
     """
     named = os.environ.get("REPEAT_TOOLS", "").split()
     given = ["--env", f"MCP_COMPONENTS={components}"] if components else []

@@ -216,9 +216,9 @@ export class Client {
       ({ response, reply } = await this.post(message, options));
     }
     let lastEvent = "";
-    let isSilent = false; // whether the last connection has brought no message
-    for (let silent = 0; silent < MOST_ATTEMPTS; silent = isSilent ? silent + 1 : 0) {
-      isSilent = true;
+    let silent = 0; // number of the last connections without a message
+    while (silent < MOST_ATTEMPTS) {
+      silent += 1;
       const events = eventsOf(response);
       for (;;) {
         const { done, value } = await Promise.race([events.next(), failed]);
@@ -226,7 +226,7 @@ export class Client {
         lastEvent = value.id || lastEvent;
         const found = value.message;
         if (!found) continue;
-        isSilent = false;
+        silent = 0;
         reply.messages.push(found);
         if (found.method && found.id !== undefined) {
           this.reply(found, options).catch((problem) => {
