@@ -151,6 +151,14 @@ def _lacks_api_server() -> str:
     return f"not installed: {', '.join(missing)} (run .ci/api-server)" if missing else ""
 
 
+def _lacks_cluster() -> str:
+    return (
+        ""
+        if os.environ.get("CLUSTER_NODES")
+        else 'no cluster is set (run .ci/cluster up, and eval "$(.ci/cluster env)")'
+    )
+
+
 _LACKS: Mapping[str, Callable[[], str]] = {
     "docker": _lacks_docker,
     "swarm": _lacks_swarm,
@@ -167,6 +175,7 @@ _LACKS: Mapping[str, Callable[[], str]] = {
     "helm": _lacks_helm,
     "kube-score": _lacks_kube_score,
     "api-server": _lacks_api_server,
+    "cluster": _lacks_cluster,
 }
 
 

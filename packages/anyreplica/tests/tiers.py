@@ -28,7 +28,7 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
-SYSTEM = {"conformance", "helm", "swarm", "world"}
+SYSTEM = {"conformance", "helm", "kubernetes", "swarm", "world"}
 """Folders whose tests are in the tier *system*."""
 _SERVERS = re.compile(r"\b(\w*Server|\w*Fleet|Queue|Collector|StartRedis|Prometheus)\b")
 """Types of fixtures that start servers."""

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Run a part of the tests with the oldest and with the newest versions of all dependencies that pyproject.toml allows.
 # versions.sh [oldest] [newest]: `make test-versions` calls it. It needs the index of packages.
-# Environment variables: UV and PYTHON (the commands), PROCESSES (of tests that run at the same time), ARGS (for pytest).
+# Environment variables: UV and PYTHON (the commands), PROCESSES (of tests that run at the same time), ARGS (for pytest),
+# VERSIONS_SHARE=2: run a half of the tests with the oldest versions, and the other half with the newest ones. The commit
+# decides which half. Tests of the names that these packages call private always run.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
 package=packages/anyreplica
@@ -10,9 +12,13 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 declare -A resolution=([oldest]=lowest-direct [newest]=highest)
 
+names=(test_private_names.py http/test_uvicorn_names.py auth/login/test_names.py process/test_versions.py)
 # What uses FastMCP, the SDK, uvicorn, Redis, Docket and the signatures, mostly without servers.
-tests=(test_private_names.py mcp fastmcp_server components http/test_uvicorn_names.py auth/login/test_names.py
-  process/test_embedded_redis.py process/test_versions.py jobs signing/test_verify.py)
+tests=(mcp fastmcp_server components process/test_embedded_redis.py jobs signing/test_verify.py)
+declare -A share=()
+if [ -n "${VERSIONS_SHARE:-}" ]; then
+  share=([oldest]="--share $VERSIONS_SHARE" [newest]="--without-share $VERSIONS_SHARE")
+fi
 
 # pydantic before 2.14 cannot write a queue as JSON.
 queue=$package/tests/mcp/paths/test_tools.py::test_each_tool_gets_one_answer
@@ -34,7 +40,10 @@ for which in "$@"; do
   "$uv" pip install --quiet --python "$python" --no-deps --resolution "${resolution[$which]}" "fastmcp-tasks>=4.1,<5"
   "$uv" pip install --quiet --python "$python" --no-deps --no-build-isolation -e "$package"
   # A mixture of old and new versions may be deprecated, which concerns nobody.
-  # shellcheck disable=SC2086  # ARGS has several words
-  "$python" -m pytest -p no:cacheprovider --quiet -W ignore::DeprecationWarning --dist loadfile -n "${PROCESSES:-2}" \
-    -m "(not servers and not system and not slow) or smoke" "${skipped[@]}" ${ARGS:-} "${tests[@]/#/$package/tests/}"
+  pytest=("$python" -m pytest -p no:cacheprovider --quiet -W ignore::DeprecationWarning
+    -m "(not servers and not system and not slow) or smoke")
+  "${pytest[@]}" "${names[@]/#/$package/tests/}"
+  # shellcheck disable=SC2086  # ARGS and the share have several words
+  "${pytest[@]}" --dist loadfile -n "${PROCESSES:-2}" "${skipped[@]}" ${share[$which]:-} ${ARGS:-} \
+    "${tests[@]/#/$package/tests/}"
 done

@@ -40,7 +40,7 @@ _CALLS: dict[str, tuple[str, dict[str, Any]]] = {
 _TIMES = 20
 
 
-@pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
+@pytest.mark.parametrize("version", [pytest.param("2025-11-25", marks=pytest.mark.slow), "2026-07-28"])
 def test_no_kind_of_call_leaves_cycles(version: str) -> None:
     """No kind of failing call leaves a reference cycle, which would hold megabytes of arguments for a while."""
     settings = {"MCP_COMPONENTS": "server,tests.packs.hostile", "CALL_TIMEOUT_SECONDS": "0.05", "LOG_LEVEL": "ERROR"}

@@ -210,6 +210,7 @@ def test_the_comments_of_the_stack_file_are_valid(folder: Path) -> None:
 
 
 @pytest.mark.servers
+@pytest.mark.slow
 def test_the_wheel_installs(folder: Path, tmp_path: Path) -> None:
     """pip accepts the wheel, the command runs from it, and it has every file of the package."""
     assert init(folder) == 0

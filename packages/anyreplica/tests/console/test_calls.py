@@ -188,6 +188,24 @@ def test_a_call_goes_on_after_a_broken_connection(tried: Server, open_console: O
         expect(entry.element.get_by_label("Requests")).to_contain_text("Last-Event-ID")
 
 
+def test_a_question_that_the_server_withdraws_is_closed(
+    tried: Server, open_console: OpenConsole, tmp_path: Path
+) -> None:
+    """The form of a question goes away when the tool no longer waits for its answer, and the call goes on."""
+    console = open_console(tried.url)
+    console.page.get_by_label("Protocol version").select_option(label=VERSIONS[1])
+    entry = console.open("ask_twice")
+    entry.fill("file", str(tmp_path / "stop"))
+    entry.press("Call")
+    expect(entry.element.get_by_text("What is your name?")).to_be_visible()
+    (tmp_path / "stop").touch()
+    expect(entry.element.get_by_text("Which town?")).to_be_visible()
+    expect(entry.element.locator(".question")).to_have_count(1)
+    entry.element.locator(".question [data-name]").first.fill("York")
+    entry.press("Send the answer")
+    assert "From York." in entry.result()
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_call_can_be_cancelled(tried: Server, open_console: OpenConsole, version: str) -> None:
     """The button ends the call at the server, too: the slot is free again and the page is ready for the next call."""

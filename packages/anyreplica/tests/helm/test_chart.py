@@ -167,6 +167,13 @@ def test_replicas_find_each_other_by_the_headless_service() -> None:
         assert service["spec"]["selector"].items() <= labels.items()
 
 
+def test_the_port_of_the_nodes_can_be_chosen() -> None:
+    """By default, Kubernetes chooses the port of type NodePort."""
+    for given, known in (({}, {}), ({"nodePort": 30150}, {"nodePort": 30150})):
+        (port,) = one({"service": {"type": "NodePort", **given}}, "Service")["spec"]["ports"]
+        assert {key: value for key, value in port.items() if key == "nodePort"} == known
+
+
 def test_settings_are_written_as_they_were_given() -> None:
     """A large number keeps its digits, null removes a default, and a setting of your own reaches the pod."""
     given = settings(one(MATRIX["pod"], "Deployment", "shop"))

@@ -37,6 +37,7 @@ HOST = {"enabled": True}
         ({"worker": {"enabled": True}}, "worker.enabled: workers need a Redis"),
         ({"redis": {"url": "redis://:password@redis:6379/0"}}, "'/redis/url'"),
         ({"redis": {"url": "redis://redis:6379/0", "minimal": HOST}}, "redis.url: redis.minimal.enabled starts"),
+        ({"service": {"nodePort": 30150}}, "service.nodePort: 30150 needs service.type NodePort or LoadBalancer"),
         ({"ingress": HOST}, "ingress.hosts: name at least one host"),
         ({"httpRoute": HOST}, "httpRoute.parentRefs: name the Gateway"),
         ({"httpRoute": {"timeouts": {"request": "forever"}}}, "'/httpRoute/timeouts/request'"),

@@ -1,7 +1,9 @@
 """Components for tests of the console: every kind of argument, and texts that a hostile tool could show."""
 
 import asyncio
+import time
 from enum import Enum
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fastmcp import Context
@@ -93,6 +95,21 @@ async def ask_and_report(ctx: Context) -> str:
         await ctx.report_progress(rounds, message="still waiting")
     answer = question.result()
     return f"Hello, {answer.data}!" if isinstance(answer, AcceptedElicitation) else answer.action
+
+
+def _wait_for(file: Path) -> None:
+    while not file.exists():
+        time.sleep(0.05)
+
+
+@tool(annotations={"readOnlyHint": True})
+async def ask_twice(file: str, ctx: Context) -> str:
+    """Ask for a name until a file exists. Then withdraw the question, and ask for a town."""
+    question = asyncio.ensure_future(ctx.elicit("What is your name?", str))
+    await asyncio.to_thread(_wait_for, Path(file))
+    question.cancel()
+    answer = await ctx.elicit("Which town?", str)
+    return f"From {answer.data}." if isinstance(answer, AcceptedElicitation) else answer.action
 
 
 @tool(title=MARKUP, description=MARKUP, annotations={"readOnlyHint": True, "title": MARKUP})

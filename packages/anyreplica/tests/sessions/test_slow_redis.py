@@ -73,7 +73,7 @@ def slow(redis_server: RedisServer) -> Iterator[SlowProxy]:
         yield proxy
 
 
-@pytest.mark.parametrize("sessions", ["ask", "full"])
+@pytest.mark.parametrize("sessions", [pytest.param("ask", marks=pytest.mark.slow), "full"])
 def test_conversations_and_ends_of_sessions_wait_for_a_slow_redis(
     tmp_path: Path, slow: SlowProxy, sessions: str
 ) -> None:

@@ -8,43 +8,28 @@ half, half of the calls use kept connections, and the others use new connections
 """
 
 import argparse
-import json
 import os
 import sys
-import tempfile
-import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
-
-import httpx
 
 from conftest import until
-from tests.process.test_drain import sent
 from tests.swarm import nodes
-from tests.swarm.stack import HALF_A_SECOND, IMAGE, NAME, Load, Stack, failures, load
+from tests.swarm.stack import HALF_A_SECOND, IMAGE, NAME, Stack
+from tests.swarm.table import Table
 from tests.swarm.test_events import end
 from tests.template.test_image import docker
 
-RATE = 15
-"""Calls per second over the mesh, and the same number through the proxy."""
 MESH, EDGE = 8150, 8151
-SECONDS_BEFORE, SECONDS_AFTER = 5, 10
-
-Event = Callable[[], str]
-"""A function that causes an event, waits until it is over, and returns a text about its duration."""
 
 
-class Measure:
+class Measure(Table):
     """A deployed stack and the events in it."""
 
     def __init__(self, file: Path) -> None:
-        self.file = file
+        super().__init__(file, {"mesh": MESH, "proxy": EDGE})
         self.stack = Stack(f"{NAME}-{EDGE}", PORT=str(MESH), EDGE_PORT=str(EDGE))
-        self.entrance = 1
-        """The node that callers connect to."""
 
     def deploy(self) -> None:
         """Deploy three replicas, and a proxy on each node."""
@@ -59,65 +44,10 @@ class Measure:
             self.stack.scale(4)
             self.stack.scale(3)
 
-    def measure(self, name: str, event: Event, *call: str, callers: int = 12) -> None:
-        """Cause an event under load, and record the failed and the slow calls."""
-        with ExitStack() as stack:
-            loads: dict[str, Load] = {}
-            for way, port in (("mesh", MESH), ("proxy", EDGE)):
-                folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-                url = f"http://127.0.0.{self.entrance}:{port}"
-                loads[way] = stack.enter_context(load(url, folder, RATE, callers=callers, call=call))
-            first = next(iter(loads.values()))
-            first.wait_for(SECONDS_BEFORE * RATE)
-            took = event()
-            first.wait_for(int(RATE * (first.seconds + SECONDS_AFTER)))
-            for way, running in loads.items():
-                self.note(name, way, took, running, running.stop())
-
-    def note(self, name: str, way: str, took: str, running: Load, runs: list[dict[str, Any]]) -> None:
-        """Print a line of figures and append it to the file."""
-        slow = running.slower_than(0)
-        figures = {
-            "event": name,
-            "way": way,
-            "requests": sum(run["requests"] for run in runs),
-            "failed": sum(run["failed"] for run in runs),
-            "kinds": [{"kind": each["kind"], "count": each["count"]} for each in failures(runs)],
-            "longest failure": round(
-                max((ended - begun for kind in running.spans_of_failed() for begun, ended in kind), default=0), 2
-            ),
-            "over a second": sum(seconds > 1 for seconds in slow),
-            "longest": round(max(slow, default=0), 2),
-            "took": took,
-        }
-        line = json.dumps(figures)
-        print(line, flush=True)
-        with self.file.open("a") as lines:
-            lines.write(f"{line}\n")
-
     def update(self) -> str:
         """Replace all replicas while calls of 3 s and 20 s run."""
-        answers: list[int] = []
-
-        def call(port: int, tool: str, seconds: float, family: str) -> None:
-            reply = httpx.post(f"http://127.0.0.1:{port}/mcp", timeout=60, **sent(tool, seconds, family))
-            answers.append(reply.status_code if "took " in reply.text else 0)
-
-        calls = [
-            threading.Thread(target=call, args=(port, tool, seconds, family))
-            for port in (MESH, EDGE)
-            for tool in ("take", "report_and_take")
-            for seconds in (3, 20)
-            for family in ("legacy", "modern")
-        ]
-        for each in calls:
-            each.start()
-        began = time.monotonic()
-        self.stack.deploy("good" if self.stack.images() == {f"{IMAGE}:next"} else "next", "OVERLAYS=deploy/edge.yml")
-        took = time.monotonic() - began
-        for each in calls:
-            each.join()
-        return f"{took:.0f} s; {answers.count(200)} of {len(calls)} long calls succeeded"
+        tag = "good" if self.stack.images() == {f"{IMAGE}:next"} else "next"
+        return self.beside_long_calls(lambda: self.stack.deploy(tag, "OVERLAYS=deploy/edge.yml"))
 
     def bad(self, tag: str) -> str:
         """Deploy a bad image."""

@@ -109,15 +109,19 @@ case "$1 $2" in
   tool*) touch all_servicemonitors.yaml all_prometheusrules.yaml ;;
   build*)
     echo "$last" >>LOG
-    cat go.mod >LOG.mod
-    touch bin/etcd "bin/${last##*/}" bin/kube-apiserver ;;
+    [ ! -e go.mod ] || cat go.mod >LOG.mod
+    while [ "$1" != -o ]; do shift; done
+    to=$2
+    shift 2
+    for each in "$@"; do
+      case $to in */) touch "$to${each##*/}" ;; *) touch "$to" ;; esac
+    done ;;
 esac
 """
 
 
-@pytest.mark.servers
-def test_api_server_builds_kubernetes_from_its_modules(tmp_path: Path) -> None:
-    """`.ci/api-server` builds the programs with the published modules, and installs them with the types of others."""
+def build_kubernetes(tmp_path: Path, *options: str) -> list[str]:
+    """Run `.ci/api-server` with a program in place of Go, and return what it has built and got."""
     for folder, file in (
         ("k8s.io/kubernetes", "go.sum"),
         ("sigs.k8s.io/gateway-api/config/crd/standard", "gateway_httproutes.yaml"),
@@ -131,18 +135,40 @@ def test_api_server_builds_kubernetes_from_its_modules(tmp_path: Path) -> None:
     log = tmp_path / "log"
     program(tmp_path / "bin" / "go", FAKE_GO.replace("SOURCES", str(tmp_path)).replace("LOG", str(log)))
     (tmp_path / "to").mkdir()
-    done = run(str(CI / "api-server"), str(tmp_path / "to"), PATH=f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
+    done = run(str(CI / "api-server"), *options, str(tmp_path / "to"), PATH=path)
     assert done.returncode == 0, done.stderr
+    return log.read_text().splitlines()
+
+
+@pytest.mark.servers
+def test_api_server_builds_kubernetes_from_its_modules(tmp_path: Path) -> None:
+    """`.ci/api-server` builds the programs with the published modules, and installs them with the types of others."""
+    etcd, controllers, types, generator = build_kubernetes(tmp_path)
     lines = (tmp_path / "log.mod").read_text().splitlines()
     assert lines[0] == "module programs"
     (version,) = re.findall(r"^require k8s\.io/kubernetes v1\.([\d.]+)$", lines[-1])
     assert lines[1] == f"replace k8s.io/api => k8s.io/api v0.{version}"
-    etcd, controllers, types, generator = log.read_text().splitlines()
     assert (etcd, controllers) == ("go.etcd.io/etcd/server/v3", "k8s.io/kubernetes/cmd/kube-controller-manager")
     assert re.search(r"/monitoring/v1@v[\d.]+$", types)
     assert re.search(r"/controller-gen@v[\d.]+$", generator)
     assert (tmp_path / "to" / "bin" / "kube-apiserver").exists()
     assert len(list((tmp_path / "to" / "share" / "kube-apiserver").glob("*.yaml"))) == 5
+
+
+@pytest.mark.servers
+def test_api_server_also_builds_what_nodes_need(tmp_path: Path) -> None:
+    """With `--nodes`, `.ci/api-server` builds the programs of a control plane, of a node and of pods."""
+    build_kubernetes(tmp_path, "--nodes")
+    built = {
+        folder: {each.name for each in (tmp_path / "to" / folder).iterdir()} for folder in ("lib/node", "lib/pods")
+    }
+    runtime = {"containerd", "containerd-shim-runc-v2", "ctr", "bridge", "host-local", "loopback"}
+    assert built == {
+        "lib/node": {"kubelet", "kube-proxy"} | runtime,
+        "lib/pods": {"coredns", "metrics-server", "pause"},
+    }
+    assert {"kube-scheduler", "kubectl"} < {each.name for each in (tmp_path / "to" / "bin").iterdir()}
 
 
 @pytest.mark.needs("docker")

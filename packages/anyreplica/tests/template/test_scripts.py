@@ -131,7 +131,9 @@ def test_the_client_script_fails_on_a_server_without_the_tools(start_server: Sta
     assert "✓ unknown tool" in done.stdout
 
 
-@pytest.mark.parametrize("family", ["auto", "legacy", "modern"])
+@pytest.mark.parametrize(
+    "family", ["auto", *(pytest.param(each, marks=pytest.mark.slow) for each in ("legacy", "modern"))]
+)
 def test_the_client_script(local_url: str, family: str) -> None:
     """The client script passes every step."""
     done = script("test_mcp_client.py", "--url", f"{local_url}/mcp", "--protocol", family, "--rapid", "10")

@@ -21,6 +21,7 @@ _MODULES = (
     "dom",
     "schema",
     "form",
+    "events",
     "client",
     "login",
     "content",

@@ -1,21 +1,26 @@
 // An MCP client (Streamable HTTP) for both protocol families. It stores nothing outside of memory.
+import { eventsOf } from "./events.js";
 import { isObject } from "./schema.js";
 
 /**
  * @typedef {{jsonrpc: "2.0", id?: number | string, method?: string, params?: any, result?: any, error?: any}} Message
  * @typedef {{verb: string, headers: Record<string, string>, message: Message | null}} Sent one HTTP request
  * @typedef {{status: number, replica: string, type: string, messages: Message[]}} Received its reply
- * @typedef {{id: string, message: Message | null}} StreamEvent of a reply; JSON is one event without an id
  *
  * @typedef {object} Exchange what went over the wire for one call
  * @property {Sent[]} sent
  * @property {Received[]} received
  * @property {number} milliseconds
  *
+ * @callback Ask
+ * @param {{method: string, params: any}} request
+ * @param {AbortSignal} [withdrawn] the end of the question: the server no longer waits for the answer
+ * @returns {Promise<any>}
+ *
  * @typedef {object} Options
  * @property {AbortSignal} [signal]
  * @property {(message: Message) => void} [onMessage] called for each notification
- * @property {(request: {method: string, params: any}) => Promise<any>} [ask] answers a request of the server
+ * @property {Ask} [ask] answers a request of the server
  * @property {any} [inputSchema] the input schema of the tool, which may repeat arguments in headers
  * @property {Exchange} [exchange] gets what goes over the wire
  */
@@ -33,7 +38,6 @@ const MOST_ATTEMPTS = 30;
 /** Statuses of a server, or of a proxy before it, that may answer a little later. */
 const LATER = [429, 502, 503, 504];
 const MOST_QUESTIONS = 20;
-const BLANK_LINE = /\r?\n\r?\n/;
 const META = "io.modelcontextprotocol/";
 /** @type {Record<string, string>} */
 const NAMED = { "tools/call": "name", "prompts/get": "name", "resources/read": "uri" };
@@ -67,6 +71,44 @@ export class RpcError extends Error {
 /** @returns {Exchange} */
 export function newExchange() {
   return { sent: [], received: [], milliseconds: 0 };
+}
+
+/** The questions of the server during a call that wait for their answers. */
+class Questions {
+  constructor() {
+    /** @type {Map<number | string, AbortController>} */
+    this.waiting = new Map();
+    /** @type {(problem: unknown) => void} */
+    this.fail = () => {};
+    /** Fails if an answer could not be sent. */
+    this.failed = new Promise((_, reject) => {
+      this.fail = reject;
+    });
+    this.failed.catch(() => {}); // nobody waits for it after the result
+  }
+
+  /**
+   * Note a question, and return the signal of its end.
+   * @param {number | string} id
+   */
+  open(id) {
+    const question = new AbortController();
+    this.waiting.set(id, question);
+    return question.signal;
+  }
+
+  /**
+   * End a question that the server has withdrawn (notifications/cancelled).
+   * @param {number | string} id
+   */
+  withdraw(id) {
+    this.waiting.get(id)?.abort();
+  }
+
+  /** End all questions: the call is over. */
+  close() {
+    for (const question of this.waiting.values()) question.abort();
+  }
 }
 
 export class Client {
@@ -204,12 +246,21 @@ export class Client {
    * @returns {Promise<any>}
    */
   async answer(message, options) {
-    /** @type {(problem: unknown) => void} */
-    let fail = () => {};
-    const failed = new Promise((_, reject) => {
-      fail = reject;
-    });
-    failed.catch(() => {}); // nobody waits for it after the result
+    const questions = new Questions();
+    try {
+      return await this.follow(message, options, questions);
+    } finally {
+      questions.close();
+    }
+  }
+
+  /**
+   * @param {Message} message
+   * @param {Options} options
+   * @param {Questions} questions the questions of the server during this call
+   * @returns {Promise<any>}
+   */
+  async follow(message, options, questions) {
     let { response, reply } = await this.post(message, options);
     if (response.status === 404 && this.session && message.method !== "initialize") {
       await this.connect(HANDSHAKE); // the session has ended; the server has not worked on the request
@@ -221,7 +272,7 @@ export class Client {
       silent += 1;
       const events = eventsOf(response);
       for (;;) {
-        const { done, value } = await Promise.race([events.next(), failed]);
+        const { done, value } = await Promise.race([events.next(), questions.failed]);
         if (done) break;
         lastEvent = value.id || lastEvent;
         const found = value.message;
@@ -229,11 +280,12 @@ export class Client {
         silent = 0;
         reply.messages.push(found);
         if (found.method && found.id !== undefined) {
-          this.reply(found, options).catch((problem) => {
+          this.reply(found, options, questions.open(found.id)).catch((problem) => {
             void this.cancel(Number(message.id)); // or the call would wait for the answer
-            fail(problem);
+            questions.fail(problem);
           }); // meanwhile, the page shows further messages
         } else if (found.method) {
+          if (found.method === "notifications/cancelled") questions.withdraw(found.params?.requestId);
           options.onMessage?.(found);
         } else if (found.id === message.id || found.id === null || found.id === undefined) {
           if (found.error) throw new RpcError(found.error.message, found.error, response.status);
@@ -250,16 +302,17 @@ export class Client {
    * Answer a request of the server. If nobody can answer it, the server gets an error.
    * @param {Message} message
    * @param {Options} options
+   * @param {AbortSignal} withdrawn the end of the question: the server no longer waits for the answer
    */
-  async reply({ id, method, params }, options) {
+  async reply({ id, method, params }, options, withdrawn) {
     /** @type {Message} */
     let answer;
     this.questions += 1;
     try {
       if (this.questions > MOST_QUESTIONS) throw new Error(`More than ${MOST_QUESTIONS} questions are open.`);
-      answer = { jsonrpc: "2.0", id, result: await answered(options, { method: String(method), params }) };
+      answer = { jsonrpc: "2.0", id, result: await answered(options, { method: String(method), params }, withdrawn) };
     } catch (problem) {
-      if (options.signal?.aborted) return;
+      if (options.signal?.aborted || withdrawn.aborted) return;
       answer = { jsonrpc: "2.0", id, error: { code: -32601, message: /** @type {Error} */ (problem).message } };
     } finally {
       this.questions -= 1;
@@ -267,7 +320,7 @@ export class Client {
     const sent = { verb: "POST", headers: this.headersOf(answer, null), message: answer };
     // Only the first answer counts. So a refused repetition means that an earlier one has arrived.
     const { response, reply, attempts } = await this.persist(sent, options);
-    if (response.ok || attempts > 1) return;
+    if (response.ok || attempts > 1 || withdrawn.aborted) return;
     for await (const { message } of eventsOf(response)) if (message) reply.messages.push(message);
     const text = reply.messages[0]?.error?.message ?? `status ${response.status}`;
     throw new RpcError(`The server has refused the answer: ${text}`, null, response.status);
@@ -403,12 +456,13 @@ export function base64(bytes) {
 /**
  * @param {Options} options
  * @param {{method: string, params: any}} request
+ * @param {AbortSignal} [withdrawn]
  */
-async function answered(options, request) {
+async function answered(options, request, withdrawn) {
   if (!options.ask) {
     throw new RpcError(`The server has sent ${request.method}, and nobody can answer it here.`, null, 200);
   }
-  return options.ask(request);
+  return options.ask(request, withdrawn);
 }
 
 /** @returns {Promise<void>} */
@@ -416,55 +470,6 @@ function pause() {
   return new Promise((resolve) => {
     setTimeout(resolve, PAUSE_MS);
   });
-}
-
-/**
- * Return the events of a response, as they arrive. A broken connection ends them like any other end.
- * @param {Response} response
- * @returns {AsyncGenerator<StreamEvent>}
- */
-async function* eventsOf(response) {
-  if (!(response.headers.get("Content-Type") ?? "").includes("event-stream")) {
-    if (response.status !== 202) yield { id: "", message: JSON.parse(await response.text()) };
-    return;
-  }
-  const reader = /** @type {ReadableStream<Uint8Array>} */ (response.body).getReader();
-  const decoder = new TextDecoder();
-  let rest = "";
-  let end = "";
-  for (;;) {
-    const { done, value } = await reader.read().catch(broken);
-    if (done) return; // what is left is not a whole event
-    const text = decoder.decode(value, { stream: true });
-    const isWhole = BLANK_LINE.test(end + text);
-    end = (end + text).slice(-3);
-    rest += text;
-    if (!isWhole) continue; // so a large event, which arrives in many parts, is searched only once
-    const events = rest.split(BLANK_LINE);
-    rest = events.pop() ?? "";
-    for (const event of events) {
-      const data = eventField(event, "data");
-      yield { id: eventField(event, "id"), message: data ? JSON.parse(data) : null };
-    }
-  }
-}
-
-/**
- * @param {Error} problem
- * @returns {ReadableStreamReadResult<Uint8Array>}
- */
-function broken(problem) {
-  if (problem.name === "AbortError") throw problem; // the user has cancelled the call
-  return { done: true, value: undefined };
-}
-
-/**
- * @param {string} event
- * @param {string} name
- */
-function eventField(event, name) {
-  const lines = event.split(/\r?\n/).filter((line) => line.startsWith(`${name}:`));
-  return lines.map((line) => line.slice(name.length + 1).trim()).join("\n");
 }
 
 /**

@@ -6,11 +6,12 @@ import { FieldError, makeForm } from "./form.js";
 /**
  * Return a function that answers the requests of a server with forms in an element of the page.
  * @param {HTMLElement} place
- * @param {AbortSignal} signal the end of the call
- * @returns {(request: {method: string, params: any}) => Promise<any>}
+ * @param {AbortSignal} cancelled the end of the call
+ * @returns {import("./client.js").Ask}
  */
-export function asker(place, signal) {
-  return async ({ method, params }) => {
+export function asker(place, cancelled) {
+  return async ({ method, params }, withdrawn) => {
+    const signal = withdrawn ? AbortSignal.any([cancelled, withdrawn]) : cancelled;
     if (method === "roots/list") return { roots: [] };
     if (method === "ping") return {};
     if (method !== "elicitation/create") throw new Error(`This page cannot answer ${method}.`);

@@ -1,0 +1,110 @@
+"""The chart in a real cluster, as an operator uses it: installed by helm, and observed with kubectl.
+
+`.ci/cluster` starts the cluster and sets the variables: KUBECONFIG, and CLUSTER_NODES, which is a command that accepts
+`kill N`, `start N` and `ssh N COMMAND…`. The port of node N is reachable on 127.0.0.N.
+"""
+
+import json
+import os
+import subprocess
+import time
+from typing import Any
+
+from conftest import ROOT, until
+from tests.helm.chart import CHART
+
+NAME = "shop"
+IMAGE = "anyreplica-test"
+"""Name of the images; the tags are the targets of `tests/swarm/Dockerfile`."""
+PORT = 8150
+"""The port of each node."""
+URL = f"http://127.0.0.1:{PORT}"
+
+Pod = dict[str, Any]
+
+
+def run(*command: str, ok: bool = True, text: str = "") -> str:
+    """Run a command and return its output. It must succeed, or with `ok=False` it must fail."""
+    done = subprocess.run(command, cwd=ROOT, input=text, capture_output=True, text=True, check=False, timeout=600)
+    assert (done.returncode == 0) is ok, done.stdout + done.stderr
+    return (done.stdout + done.stderr).strip() if not ok else done.stdout.strip()
+
+
+def kubectl(*arguments: str, ok: bool = True) -> str:
+    """Run kubectl and return its output."""
+    return run("kubectl", *arguments, ok=ok)
+
+
+def of_node(verb: str, number: int, *command: str) -> str:
+    """Stop or start a node (`kill`, `start`), or run a command there (`ssh`)."""
+    return run(os.environ["CLUSTER_NODES"], verb, str(number), *command)
+
+
+def node_ready(number: int) -> bool:
+    """Return whether the cluster says that a node is ready."""
+    conditions = json.loads(kubectl("get", "node", f"node{number}", "-o", "json"))["status"]["conditions"]
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+
+class Release:
+    """The installed chart.
+
+    Args:
+        values: values of the chart in addition to those that the tests need.
+    """
+
+    def __init__(self, **values: Any) -> None:
+        self.values = {
+            "names": {"fullName": NAME},
+            "image": {"repository": IMAGE},
+            "service": {"type": "NodePort", "nodePort": PORT},
+            "env": {"MCP_COMPONENTS": "server,timed"},
+            **values,
+        }
+
+    def install(self, tag: str, *options: str, ok: bool = True, **values: Any) -> str:
+        """Install one of the images, or upgrade to it, and wait until all replicas are ready."""
+        given = {**self.values, **values, "image": {"repository": IMAGE, "tag": tag}}
+        command = ("helm", "upgrade", "--install", NAME, str(CHART), "--reset-values", "--values", "-", "--wait")
+        return run(*command, *options, ok=ok, text=json.dumps(given))
+
+    def uninstall(self) -> None:
+        """Remove the release, if it is installed."""
+        if run("helm", "list", "--short", "--filter", f"^{NAME}$"):
+            run("helm", "uninstall", NAME, "--wait")
+
+    def pods(self, component: str = "replica") -> list[Pod]:
+        """Return the pods of a component that nobody has deleted."""
+        chosen = f"app.kubernetes.io/component={component}"
+        listed = json.loads(kubectl("get", "pods", "--selector", chosen, "--output", "json"))["items"]
+        return [each for each in listed if "deletionTimestamp" not in each["metadata"]]
+
+    def ready(self, component: str = "replica") -> list[Pod]:
+        """Return the pods of a component that are ready."""
+        return [each for each in self.pods(component) if is_ready(each)]
+
+    def images(self) -> set[str]:
+        """Return the tags of the images of the pods."""
+        return {each["spec"]["containers"][0]["image"].rpartition(":")[2] for each in self.pods()}
+
+    def wait(self, replicas: int = 3, seconds: float = 120) -> float:
+        """Wait until exactly this number of replicas is ready and no other pod exists; return the time in seconds."""
+        began = time.monotonic()
+        until(lambda: len(self.ready()) == len(self.pods()) == replicas, f"{replicas} replicas are ready", seconds)
+        return time.monotonic() - began
+
+    def scale(self, replicas: int) -> None:
+        """Scale to this number of replicas, and wait until they are ready."""
+        kubectl("scale", f"deployment/{NAME}", f"--replicas={replicas}")
+        self.wait(replicas, 240)
+
+
+def is_ready(pod: Pod) -> bool:
+    """Return whether a pod is ready."""
+    conditions = pod["status"].get("conditions", [])
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+
+def node_of(pod: Pod) -> int:
+    """Return the number of the node on which a pod runs."""
+    return int(pod["spec"]["nodeName"].removeprefix("node"))
