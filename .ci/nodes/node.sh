@@ -3,10 +3,19 @@
 set -euo pipefail
 number=$1 net=$2
 export PATH=/opt/node:$PATH
+[ ! -e /run/node-started ] || exit 0
+: >/run/node-started
 
 # The kit's machines run a Docker engine. The node does not need it, and its rules drop packets of pods.
-pkill -x dockerd || true
-while pgrep -x dockerd >/dev/null; do sleep 0.2; done
+pkill -KILL -x 'dockerd|containerd' || true
+while pgrep -x 'dockerd|containerd' >/dev/null; do sleep 0.2; done
+[ -e /dev/kmsg ] || ln -s /dev/null /dev/kmsg
+# kubelet wants to know the speed of the CPU, which this kernel does not tell.
+if ! grep -q 'cpu MHz' /proc/cpuinfo; then
+  { grep -v '^$' /proc/cpuinfo; printf 'cpu MHz\t\t: 1000.000\nphysical id\t: 0\ncore id\t\t: 0\n\n'; } >/run/cpuinfo
+  mount --bind /run/cpuinfo /proc/cpuinfo
+fi
+ulimit -n 1048576 # of containers, too
 iptables --policy FORWARD ACCEPT
 for table in filter nat; do iptables --table $table --flush; iptables --table $table --delete-chain; done
 modprobe --quiet --all xt_comment xt_statistic xt_tcpudp xt_multiport xt_REDIRECT ipt_REJECT xt_limit xt_nfacct || true
@@ -40,14 +49,19 @@ clientConnection: {kubeconfig: /etc/kubernetes/proxy.kubeconfig}
 conntrack: {maxPerCore: 0}
 END
 
-# start NAME COMMAND: run a program until the machine ends.
+# start NAME COMMAND: run a program until the machine ends. It starts again if it ends, as a service does.
 start() {
   local name=$1
   shift
-  setsid "$@" </dev/null >>"/var/log/$name.log" 2>&1 &
+  # shellcheck disable=SC2016  # the inner shell expands it
+  setsid bash -c 'while :; do "$@"; echo "ended with $?"; sleep 2; done' - "$@" </dev/null >>"/var/log/$name.log" 2>&1 &
 }
 start containerd containerd
-until ctr version >/dev/null 2>&1; do sleep 0.2; done
+for _ in {1..300}; do
+  if ctr version >/dev/null 2>&1; then break; fi
+  sleep 0.2
+done
+ctr version >/dev/null
 start kubelet kubelet --config=/etc/kubernetes/kubelet.yaml --kubeconfig=/etc/kubernetes/kubelet.kubeconfig \
   --hostname-override="node$number" --node-ip="$net.1$number"
 start kube-proxy kube-proxy --config=/etc/kubernetes/proxy.yaml

@@ -21,7 +21,7 @@ NONE = [ $$? = 5 ]
 # Processes of tests that run at the same time. Tests with servers mostly wait, so each core runs several of them.
 CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 # Folders of the tier *system* (tests/tiers.py). `make test` need not read them.
-SYSTEM := $(patsubst %,--ignore=$(SOURCE)/tests/%,conformance helm swarm world)
+SYSTEM := $(patsubst %,--ignore=$(SOURCE)/tests/%,conformance helm kubernetes swarm world)
 QUICK := (not servers and not system and not slow) or smoke
 BUSY_SHARE ?= 1
 BUSY_TESTS ?= not system

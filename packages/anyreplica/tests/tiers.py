@@ -35,12 +35,15 @@ _SERVERS = re.compile(r"\b(\w*Server|\w*Fleet|Queue|Collector|StartRedis|Prometh
 _SHARED = re.compile(r"\b(brought|login_fleet|full_fleet|asking_fleet|fleet_with_redis|tried): ")
 """Session fixtures that start slowly and that several files use."""
 _LONGEST = (
+    "deploy/test_deploy.py",
     "sessions/test_ask.py",
     "sessions/test_slow_redis.py",
     "process/test_local_redis.py",
     "template/test_scripts.py",
     "mcp/paths/test_tools.py",
     "mcp/paths/test_oddities.py",
+    "autoscale/test_isolation.py",
+    "sessions/test_official_clients.py",
     "docs/test_shell.py",
     "deploy/test_edge.py",
     "jobs/test_faults.py",

@@ -16,8 +16,6 @@ spec:
   replicas: {{ .values.replicaCount }}
   {{- end }}
   revisionHistoryLimit: 5
-  # A new pod that is not ready after two minutes makes the update fail. A start takes less than 10 s.
-  progressDeadlineSeconds: 120
   # A new pod that ends within its first seconds must not replace an old one.
   minReadySeconds: 5
   # New pods start first. An old pod stops only when a new pod is ready.
@@ -63,29 +61,48 @@ spec:
       terminationGracePeriodSeconds: {{ include "anyreplica.terminationSeconds" . }}
       securityContext:
         {{- include "anyreplica.podSecurity" . | nindent 8 }}
+      # Only the nodes. A second constraint for the zones would switch both off in a cluster without labels of zones.
       topologySpreadConstraints:
-        {{- range list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
-        - topologyKey: {{ . }}
+        - topologyKey: kubernetes.io/hostname
           maxSkew: 1
           whenUnsatisfiable: {{ $root.Values.topologySpread.whenUnsatisfiable }}
+          # A node that takes no pods does not count.
+          nodeTaintsPolicy: Honor
           labelSelector:
             matchLabels:
               {{- include "anyreplica.selector" $ | nindent 14 }}
           # During an update, the pods of the old version do not count.
           matchLabelKeys: [pod-template-hash]
-        {{- end }}
       {{- with $pod.nodeSelector }}
       nodeSelector:
         {{- toYaml . | nindent 8 }}
       {{- end }}
-      {{- with $pod.tolerations }}
+      # Without these two, Kubernetes would wait for five minutes before it replaces the pods of a lost node.
       tolerations:
+        {{- range list "not-ready" "unreachable" }}
+        - key: node.kubernetes.io/{{ . }}
+          operator: Exists
+          effect: NoExecute
+          tolerationSeconds: {{ $pod.lostNodeSeconds }}
+        {{- end }}
+        {{- with $pod.tolerations }}
         {{- toYaml . | nindent 8 }}
-      {{- end }}
-      {{- with $pod.affinity }}
+        {{- end }}
       affinity:
+        {{- with $pod.affinity }}
         {{- toYaml . | nindent 8 }}
-      {{- end }}
+        {{- else }}
+        # Different zones, if the nodes have labels of zones.
+        podAntiAffinity:
+          preferredDuringSchedulingIgnoredDuringExecution:
+            - weight: 100
+              podAffinityTerm:
+                topologyKey: topology.kubernetes.io/zone
+                labelSelector:
+                  matchLabels:
+                    {{- include "anyreplica.selector" . | nindent 20 }}
+                matchLabelKeys: [pod-template-hash]
+        {{- end }}
       containers:
         - name: {{ .component }}
           image: {{ include "anyreplica.image" $root }}

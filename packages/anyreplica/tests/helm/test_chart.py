@@ -63,7 +63,7 @@ def test_helm_lint_finds_nothing() -> None:
 IGNORED = {
     "container-image-pull-policy": "the image may have been loaded into the nodes, and each image has its own tag",
     "container-ephemeral-storage-request-and-limit": "the root file system is read-only, and /tmp counts as memory",
-    "deployment-has-host-podantiaffinity": "topologySpreadConstraints spread the pods over nodes and zones",
+    "deployment-has-host-podantiaffinity": "topologySpreadConstraints spread the pods over the nodes",
     "deployment-replicas": "the minimal Redis has one pod by design; that of the server has three",
     "deployment-strategy": "two minimal Redis servers would each have a part of the data",
     "deployment-has-poddisruptionbudget": "the minimal Redis has one pod, which the drain of a node may stop",
@@ -203,6 +203,41 @@ def test_secrets_are_files() -> None:
     assert not re.search(r"name: (REDIS_URL|JOBS_URL|REQUEST_STATE_KEYS)\b", rendered)
 
 
+DNS = (53, 5353)
+
+
+def test_pods_spread_over_nodes_with_and_without_zones() -> None:
+    """Only the host name is a constraint: a node without the label of a second one would not count for any of them.
+
+    So a label of zones is a preference, which rules of an operator replace.
+    """
+    spec = pod(one({}, "Deployment"))
+    (constraint,) = spec["topologySpreadConstraints"]
+    assert (constraint["topologyKey"], constraint["nodeTaintsPolicy"]) == ("kubernetes.io/hostname", "Honor")
+    (zones,) = spec["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+    assert zones["podAffinityTerm"]["topologyKey"] == "topology.kubernetes.io/zone"
+    assert zones["podAffinityTerm"]["labelSelector"] == constraint["labelSelector"]
+    assert pod(one(MATRIX["pod"], "Deployment", "shop"))["affinity"] == {"nodeAffinity": {}}
+
+
+def test_the_pods_of_a_lost_node_are_replaced_soon() -> None:
+    """A pod tolerates the loss of its node for `pod.lostNodeSeconds`; Kubernetes' default would be 300 s."""
+    values = {"pod": {"lostNodeSeconds": 7, "tolerations": [{"key": "shop", "operator": "Exists"}]}}
+    *lost, own = pod(one(values, "Deployment"))["tolerations"]
+    assert {each["key"] for each in lost} == {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}
+    assert {each["tolerationSeconds"] for each in lost} == {7}
+    assert own == {"key": "shop", "operator": "Exists"}
+
+
+def test_the_minimal_redis_follows_the_rules_of_the_pods() -> None:
+    """It gets signals itself, pulls its image with the same login, and runs on the same nodes."""
+    values = {**MATRIX["pod"], "redis": {"minimal": {"enabled": True}}}
+    spec = pod(one(values, "Deployment", "shop-redis"))
+    assert (spec["nodeSelector"], spec["imagePullSecrets"]) == ({"disk": "ssd"}, [{"name": "login"}])
+    assert spec["tolerations"] == values["pod"]["tolerations"]
+    assert spec["containers"][0]["args"][0].startswith("exec redis-server ")
+
+
 def test_redis_by_url() -> None:
     """The URL becomes REDIS_URL, and JOBS_URL only with workers. The network policy allows its port."""
     url = MATRIX["worker"]["redis"]["url"]
@@ -210,11 +245,11 @@ def test_redis_by_url() -> None:
     assert (with_worker["REDIS_URL"], with_worker["JOBS_URL"]) == (url, url)
     assert "JOBS_URL" not in settings(one({"redis": {"url": url}}, "Deployment"))
     egress = one(MATRIX["network"], "NetworkPolicy", "shop-anyreplica-replica")["spec"]["egress"]
-    assert {port["port"] for rule in egress for port in rule["ports"]} == {53, 6380, 443}
+    assert {port["port"] for rule in egress for port in rule["ports"]} == {*DNS, 6380, 443}
     for url, allowed in (("redis://[fd00::7]:6381/0", 6381), ("redis://[fd00::7]/0", 6379)):
         ipv6 = {"networkPolicy": {"enabled": True}, "redis": {"url": url}}
         egress = one(ipv6, "NetworkPolicy", "shop-anyreplica-replica")["spec"]["egress"]
-        assert {port["port"] for rule in egress for port in rule["ports"]} == {53, allowed}
+        assert {port["port"] for rule in egress for port in rule["ports"]} == {*DNS, allowed}
 
 
 def test_the_chart_fits_a_cluster_with_ipv6_only() -> None:
@@ -231,6 +266,9 @@ def test_the_chart_fits_a_cluster_with_ipv6_only() -> None:
 def test_event_streams_pass_the_ingress_and_the_route() -> None:
     """Neither buffers or ends an event stream, and /metrics is not reachable."""
     ingress = one(MATRIX["ingress"], "Ingress")
+    free = one({"ingress": {**MATRIX["ingress"]["ingress"], "pathType": "ImplementationSpecific"}}, "Ingress")
+    for found, kind in ((ingress, "Prefix"), (free, "ImplementationSpecific")):
+        assert {path["pathType"] for path in found["spec"]["rules"][0]["http"]["paths"]} == {kind}
     prefix = "nginx.ingress.kubernetes.io/"
     notes = {key.removeprefix(prefix): value for key, value in ingress["metadata"]["annotations"].items()}
     assert notes["proxy-buffering"] == "off"

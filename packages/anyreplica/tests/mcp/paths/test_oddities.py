@@ -41,7 +41,10 @@ _ODD += [{"version": "1.0"}, {"version": "2.0"}, {"version": 2}, {"name": "n", "
 _ODD += [{"roots": {"listChanged": 1}}]
 
 
-@pytest.mark.parametrize("version", [HANDSHAKE_PROTOCOL_VERSIONS[0], HANDSHAKE, VERSION])
+VERSIONS = [pytest.param(HANDSHAKE_PROTOCOL_VERSIONS[0], marks=pytest.mark.slow), HANDSHAKE, VERSION]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", ["text", "versioned", "context_at_large", "reports"])
 def test_each_oddity_of_a_call_gets_one_answer(pair: Pair, name: str, version: str) -> None:
     """Both paths give the same answer for each kind of value in each part of `params` and `_meta` of a call."""
@@ -53,7 +56,7 @@ def test_each_oddity_of_a_call_gets_one_answer(pair: Pair, name: str, version: s
             pair.check(sent(request("tools/call", {"name": name, "_meta": envelope, key: odd}), version))
 
 
-@pytest.mark.parametrize("version", [HANDSHAKE_PROTOCOL_VERSIONS[0], HANDSHAKE, VERSION])
+@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("method", ["tools/list", "resources/templates/list", "server/discover", "ping"])
 def test_each_oddity_of_a_list_gets_one_answer(pair: Pair, method: str, version: str) -> None:
     """Both paths give the same answer to an odd list request, of which the fast path caches only valid ones."""
