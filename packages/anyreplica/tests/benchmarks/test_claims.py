@@ -160,7 +160,7 @@ def test_readme_has_the_measured_figures() -> None:
     assert f"| an {_median('peers/costs/fastmcp/ours'):.0f}th of that with FastMCP's own HTTP server |" in readme
     assert "| 0 of 1,661 |" in readme
     events = (ROOT / "docs" / "explanation" / "failures.md").read_text()
-    (update,) = [line for line in events.splitlines() if line.startswith("| rolling update of three replicas")]
+    update = next(line for line in events.splitlines() if line.startswith("| rolling update of three replicas"))
     assert "0 of 1,661" in update
 
 
