@@ -24,6 +24,7 @@ CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 SYSTEM := $(patsubst %,--ignore=$(SOURCE)/tests/%,conformance helm kubernetes swarm world)
 QUICK := (not servers and not system and not slow) or smoke
 BUSY_SHARE ?= 1
+BUSY_LOOPS ?= 4
 BUSY_TESTS ?= not system
 
 # With ARGS=tests/test_words.py, only this file of the server's tests runs, and no test of anyreplica.
@@ -43,7 +44,7 @@ test-world: $(READY) ## run public servers and agent frameworks that others wrot
 	@$(BIN)/python -m pytest $(if $(filter $(SOURCE)/%,$(ARGS)),,$(SOURCE)/tests/world) --dist load -n $(CORES) $(ARGS) || $(NONE)
 
 test-busy: $(READY) ## run the tests of test-all beside four busy loops (BUSY_SHARE=10: a tenth of them)
-	@PYTHONPATH=$(SOURCE) $(BIN)/python -m tests.busy $(SIDE_BY_SIDE) -n $(CORES) -m "$(BUSY_TESTS)" --share $(BUSY_SHARE) $(ARGS) || $(NONE)
+	@PYTHONPATH=$(SOURCE) $(BIN)/python -m tests.busy --loops $(BUSY_LOOPS) $(SIDE_BY_SIDE) -n $(CORES) -m "$(BUSY_TESTS)" --share $(BUSY_SHARE) $(ARGS) || $(NONE)
 
 test-swarm: $(READY) ## run the tests of the stack in the current Docker Swarm (skipped without a Swarm)
 	@$(BIN)/python -m pytest $(SOURCE)/tests/swarm $(ARGS)
