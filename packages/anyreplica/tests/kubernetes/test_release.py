@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from conftest import ROOT, until
-from tests.kubernetes.release import NAME, URL, Release, is_ready, kubectl, node_of, node_ready, of_node, run
+from tests.kubernetes.release import NAME, URL, Release, is_ready, kubectl, node_of, node_ready, of_node
 from tests.swarm.stack import HALF_A_SECOND, failures, load
 from tests.swarm.test_events import end
 
@@ -152,5 +152,8 @@ def test_an_uninstall_leaves_the_keys_only(release: Release) -> None:
     kinds = (
         "all,configmaps,secrets,networkpolicies,poddisruptionbudgets,persistentvolumeclaims,horizontalpodautoscalers"
     )
-    left = run("kubectl", "get", kinds, "--selector", "app.kubernetes.io/instance=shop", "--output", "name")
-    assert left.split() == [f"secret/{NAME}-keys"]
+
+    def left() -> list[str]:
+        return kubectl("get", kinds, "--selector", "app.kubernetes.io/instance=shop", "--output", "name").split()
+
+    until(lambda: left() == [f"secret/{NAME}-keys"], lambda: f"only the keys are left, not {left()}", 120)
