@@ -33,7 +33,7 @@ TARGETS = {
 """Maximum number of instructions per call, on every machine. Scenarios that miss their targets are in TODO.md."""
 _MARGIN = 1.01
 """Two runs of one state may differ by 1 %."""
-_ATTEMPTS = 8
+_LAYOUTS = 8
 """Maximum number of further layouts of the memory: of one state, a quarter of the layouts can be beyond the limit."""
 _BLOCKS, _CALLS = 3, 320
 """Number of blocks that are counted, and the calls of each: a multiple of 64, which is the batch of the audit log."""
@@ -125,7 +125,7 @@ def _least(run: Run, scenario: Scenario, blocks: list[float], limit: float, libr
     several layouts of the memory is too large.
     """
     cores = len(os.sched_getaffinity(0))
-    for first in range(1, 1 + _ATTEMPTS, cores):
+    for first in range(1, 1 + _LAYOUTS, cores):
         if statistics.median(blocks) <= limit:
             break
         run.step(f"{scenario.title}, again")

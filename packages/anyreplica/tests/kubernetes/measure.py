@@ -10,7 +10,6 @@ others use new connections.
 import argparse
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from conftest import until
@@ -68,7 +67,7 @@ class Measure(Table):
         return f"three replicas again after {time.monotonic() - began:.1f} s"
 
     def drain(self) -> str:
-        """Take a node out of service, as for its maintenance."""
+        """Drain a node, as an operator does before its maintenance."""
         began = time.monotonic()
         try:
             kubectl("drain", "node3", "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=180s")
@@ -77,10 +76,10 @@ class Measure(Table):
             kubectl("uncordon", "node3")
         return f"drained, and three replicas again, after {time.monotonic() - began:.0f} s"
 
-    def lose(self, how: Callable[[int], object]) -> str:
-        """Lose node 3, and wait until three replicas serve on the others."""
+    def lose(self) -> str:
+        """Cut the power of node 3, and wait until three replicas serve on the other nodes."""
         began = time.monotonic()
-        how(3)
+        of_node("kill", 3)
         until(lambda: not node_ready(3), "the cluster says that the node is not ready", 180)
         missed = time.monotonic() - began
 
@@ -101,7 +100,7 @@ class Measure(Table):
         self.measure("a node is drained", self.drain)
         self.whole()
         try:
-            self.measure("a node is unplugged", lambda: self.lose(lambda node: of_node("kill", node)))
+            self.measure("a node is unplugged", self.lose)
         finally:
             of_node("start", 3)
 

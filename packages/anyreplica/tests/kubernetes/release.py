@@ -7,7 +7,6 @@
 import json
 import os
 import subprocess
-import time
 from typing import Any
 
 from conftest import ROOT, until
@@ -30,9 +29,9 @@ def run(*command: str, ok: bool = True, text: str = "") -> str:
     return (done.stdout + done.stderr).strip() if not ok else done.stdout.strip()
 
 
-def kubectl(*arguments: str, ok: bool = True) -> str:
+def kubectl(*arguments: str) -> str:
     """Run kubectl and return its output."""
-    return run("kubectl", *arguments, ok=ok)
+    return run("kubectl", *arguments)
 
 
 def of_node(verb: str, number: int, *command: str) -> str:
@@ -47,24 +46,16 @@ def node_ready(number: int) -> bool:
 
 
 class Release:
-    """The installed chart.
+    """The installed chart."""
 
-    Args:
-        values: values of the chart in addition to those that the tests need.
-    """
-
-    def __init__(self, **values: Any) -> None:
-        self.values = {
+    def install(self, tag: str, *options: str, ok: bool = True) -> str:
+        """Install one of the images, or upgrade to it, and wait until all replicas are ready."""
+        given = {
             "names": {"fullName": NAME},
-            "image": {"repository": IMAGE},
+            "image": {"repository": IMAGE, "tag": tag},
             "service": {"type": "NodePort", "nodePort": PORT},
             "env": {"MCP_COMPONENTS": "server,timed"},
-            **values,
         }
-
-    def install(self, tag: str, *options: str, ok: bool = True, **values: Any) -> str:
-        """Install one of the images, or upgrade to it, and wait until all replicas are ready."""
-        given = {**self.values, **values, "image": {"repository": IMAGE, "tag": tag}}
         command = ("helm", "upgrade", "--install", NAME, str(CHART), "--reset-values", "--values", "-", "--wait")
         return run(*command, *options, ok=ok, text=json.dumps(given))
 
@@ -73,25 +64,23 @@ class Release:
         if run("helm", "list", "--short", "--filter", f"^{NAME}$"):
             run("helm", "uninstall", NAME, "--wait")
 
-    def pods(self, component: str = "replica") -> list[Pod]:
-        """Return the pods of a component that nobody has deleted."""
-        chosen = f"app.kubernetes.io/component={component}"
+    def pods(self) -> list[Pod]:
+        """Return the pods of the replicas, without those that are ending."""
+        chosen = "app.kubernetes.io/component=replica"
         listed = json.loads(kubectl("get", "pods", "--selector", chosen, "--output", "json"))["items"]
         return [each for each in listed if "deletionTimestamp" not in each["metadata"]]
 
-    def ready(self, component: str = "replica") -> list[Pod]:
-        """Return the pods of a component that are ready."""
-        return [each for each in self.pods(component) if is_ready(each)]
+    def ready(self) -> list[Pod]:
+        """Return the pods of the replicas that are ready."""
+        return [each for each in self.pods() if is_ready(each)]
 
     def images(self) -> set[str]:
-        """Return the tags of the images of the pods."""
+        """Return the image tags of all replicas."""
         return {each["spec"]["containers"][0]["image"].rpartition(":")[2] for each in self.pods()}
 
-    def wait(self, replicas: int = 3, seconds: float = 120) -> float:
-        """Wait until exactly this number of replicas is ready and no other pod exists; return the time in seconds."""
-        began = time.monotonic()
+    def wait(self, replicas: int = 3, seconds: float = 120) -> None:
+        """Wait until exactly this number of replicas is ready, and no other replica exists."""
         until(lambda: len(self.ready()) == len(self.pods()) == replicas, f"{replicas} replicas are ready", seconds)
-        return time.monotonic() - began
 
     def scale(self, replicas: int) -> None:
         """Scale to this number of replicas, and wait until they are ready."""

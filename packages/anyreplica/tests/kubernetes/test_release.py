@@ -9,7 +9,7 @@ import pytest
 
 from conftest import ROOT, until
 from tests.kubernetes.release import NAME, URL, Release, is_ready, kubectl, node_of, node_ready, of_node
-from tests.swarm.stack import HALF_A_SECOND, failures, load
+from tests.swarm.stack import HALF_A_SECOND, assert_lost_only_in_flight, failures, load
 from tests.swarm.test_events import end
 
 pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(900)]
@@ -36,7 +36,7 @@ def test_a_pod_is_as_safe_as_the_chart_says(release: Release) -> None:
     assert "Read-only file system" in app
 
 
-def test_replicas_are_on_different_nodes_and_know_each_other(release: Release) -> None:
+def test_replicas_are_on_different_nodes(release: Release) -> None:
     """Each node has a replica, the logs are JSON lines, and a pod was never restarted."""
     release.wait()
     assert sorted(node_of(each) for each in release.pods()) == [1, 2, 3]
@@ -87,11 +87,7 @@ def test_a_replica_that_dies_costs_what_was_in_flight(release: Release, tmp_path
         until(lambda: len(release.ready()) < 3, "a replica is missing", 60)
         release.wait()
         running.stop()
-    spans = running.spans_of_failed()
-    assert any(spans), "at least one call that was in flight failed"
-    for failed in filter(None, spans):
-        died = min(ended for _, ended in failed)
-        assert max(begun for begun, _ in failed) < died + NOTICED_SECONDS
+    assert_lost_only_in_flight(running, NOTICED_SECONDS)
 
 
 def test_a_drained_node_fails_no_request(release: Release, tmp_path: Path) -> None:
@@ -147,7 +143,7 @@ def test_a_lost_node_is_replaced(release: Release, tmp_path: Path) -> None:
 
 
 def test_an_uninstall_leaves_the_keys_only(release: Release) -> None:
-    """After `helm uninstall`, only the Secret with the keys is left, which the next installation takes."""
+    """After `helm uninstall`, only the Secret with the keys is left. The next installation uses it."""
     release.uninstall()
     kinds = (
         "all,configmaps,secrets,networkpolicies,poddisruptionbudgets,persistentvolumeclaims,horizontalpodautoscalers"

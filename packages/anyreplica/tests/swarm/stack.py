@@ -212,6 +212,15 @@ HALF_A_SECOND = ("--tool", "take", "--args", '{"seconds": 0.5}')
 """Options for calls that take half a second, so that a few are in flight at any time."""
 
 
+def assert_lost_only_in_flight(running: Load, seconds: float) -> None:
+    """Fail unless calls failed that were in flight when a replica died, or that began at most `seconds` later."""
+    spans = running.spans_of_failed()
+    assert any(spans), "at least one call that was in flight failed"
+    for failed in filter(None, spans):
+        died = min(ended for _, ended in failed)
+        assert max(begun for begun, _ in failed) < died + seconds
+
+
 def failures(runs: list[dict[str, Any]]) -> list[Any]:
     """Return the failures of all runs, by kind."""
     return [failure for run in runs for failure in run["failures"]]

@@ -10,7 +10,7 @@ import pytest
 from conftest import until
 from tests.calls import get, legacy
 from tests.process.test_drain import sent
-from tests.swarm.stack import HALF_A_SECOND, IMAGE, SERVICE, Stack, failures, load
+from tests.swarm.stack import HALF_A_SECOND, IMAGE, SERVICE, Stack, assert_lost_only_in_flight, failures, load
 from tests.template.test_image import docker
 
 pytestmark = [pytest.mark.needs("swarm"), pytest.mark.timeout(900)]
@@ -119,11 +119,7 @@ def test_a_replica_that_dies_costs_what_was_in_flight(stack: Stack, tmp_path: Pa
         until(lambda: stack.replicas() != "3/3", "Swarm reports a missing replica", 60)
         stack.wait("3/3", 120)
         running.stop()
-    spans = running.spans_of_failed()
-    assert any(spans), "at least one call that was in flight failed"
-    for failed in filter(None, spans):
-        died = min(ended for _, ended in failed)
-        assert max(begun for begun, _ in failed) < died + NOTICED_SECONDS
+    assert_lost_only_in_flight(running, NOTICED_SECONDS)
 
 
 def test_whatever_ends_a_replica_another_takes_its_place(stack: Stack) -> None:

@@ -121,7 +121,7 @@ esac
 
 
 def build_kubernetes(tmp_path: Path, *options: str) -> list[str]:
-    """Run `.ci/api-server` with a program in place of Go, and return what it has built and got."""
+    """Run `.ci/api-server` with a program in place of Go. Return the packages that it has built or downloaded."""
     for folder, file in (
         ("k8s.io/kubernetes", "go.sum"),
         ("sigs.k8s.io/gateway-api/config/crd/standard", "gateway_httproutes.yaml"),
