@@ -26,6 +26,7 @@ QUICK := (not servers and not system and not slow) or smoke
 BUSY_SHARE ?= 1
 BUSY_LOOPS ?= 4
 BUSY_TESTS ?= not system
+FASTMCP_SHARE ?= 1
 
 # With ARGS=tests/test_words.py, only this file of the server's tests runs, and no test of anyreplica.
 test:: export GENERATED_SHARE ?= 5
@@ -50,7 +51,7 @@ test-swarm: $(READY) ## run the tests of the stack in the current Docker Swarm (
 	@$(BIN)/python -m pytest $(SOURCE)/tests/swarm $(ARGS)
 
 test-fastmcp: $(READY) ## run the tests of FastMCP and of the MCP SDK against anyreplica (15 minutes; fails if a test differs that differences.toml does not have; ARGS: FastMCP's tests only)
-	@PYTHONPATH=$(SOURCE) $(BIN)/python -m upstream fastmcp $(ARGS)
+	@PYTHONPATH=$(SOURCE) $(BIN)/python -m upstream fastmcp --share $(FASTMCP_SHARE) $(ARGS)
 	@PYTHONPATH=$(SOURCE) $(BIN)/python -m upstream fastmcp --sessions full --share 4 $(ARGS)
 	@$(if $(ARGS),,PYTHONPATH=$(SOURCE) $(BIN)/python -m upstream sdk)
 

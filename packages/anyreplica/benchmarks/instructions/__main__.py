@@ -100,8 +100,9 @@ def _measure(run: Run) -> list[Table]:
         counting.stop()
     known = record.recorded()
     for scenario in scenarios:
-        if scenario.name in calls and not run.given.record:
-            calls[scenario.name] = _least(run, scenario, calls[scenario.name], _limit(scenario.name, known), library)
+        if scenario.name in calls:
+            limit = _limit(scenario.name, {} if run.given.record else known)
+            calls[scenario.name] = _least(run, scenario, calls[scenario.name], limit, library)
     if run.given.record and not failures:
         record.add(run.given.record, {name: round(statistics.median(blocks)) for name, blocks in calls.items()})
         known = record.recorded()
