@@ -79,4 +79,4 @@ async def opened(settings: JobSettings) -> AsyncIterator[Backend]:
             # jobs every few seconds.
             async with docket.redis() as redis:
                 notice_losses(cast("Redis", redis).connection_pool)
-        yield Backend(docket, Store(docket, settings.jobs_max_pending, copies))
+        yield Backend(docket, Store(docket, settings.jobs_max_pending, settings.jobs_max_pending_bytes, copies))

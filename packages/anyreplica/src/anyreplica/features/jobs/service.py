@@ -169,10 +169,6 @@ class JobService:
         )
         async with self._queue() as backend:
             identity = await backend.store.create(record, text, idempotency_key)
-            if identity is None:
-                most = self.settings.jobs_max_pending
-                text = f"Job queue full: {most} jobs wait or run (JOBS_MAX_PENDING); retry later."
-                raise JobError(429, "queue_full", text, retry_after=5)
             if identity == record.id:
                 await backend.enqueue(identity)
                 return record

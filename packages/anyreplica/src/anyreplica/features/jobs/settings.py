@@ -21,7 +21,11 @@ class JobSettings(CoreSettings):
     jobs_concurrency: int = Field(10, ge=1)
     """Maximum number of jobs that a worker runs at the same time."""
     jobs_max_pending: int = Field(10_000, ge=1)
-    """Maximum number of jobs that wait or run. A further job gets HTTP 429."""
+    """Maximum number of jobs that wait or run. A further job gets HTTP 429. If callers authenticate, one caller has at
+    most half of them."""
+    jobs_max_pending_bytes: int = Field(100 * 1024 * 1024, ge=1)
+    """Maximum size of the arguments of all jobs that wait or run, as JSON, in bytes. A job beyond it gets HTTP 429. If
+    callers authenticate, one caller has at most half of them."""
     jobs_max_attempts: int = Field(3, ge=1)
     """Number of lost attempts after which a job fails. An attempt is lost when its worker is lost."""
     jobs_redelivery_seconds: Seconds = Field(30, ge=0.5)

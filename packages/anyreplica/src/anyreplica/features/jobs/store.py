@@ -15,7 +15,9 @@ from typing import Any
 from docket import Docket
 from redis.exceptions import RedisError
 
-from anyreplica.features.jobs.record import LIFETIME, Record, State, read
+from anyreplica.auth.caller import ANYBODY
+from anyreplica.features.jobs import scripts
+from anyreplica.features.jobs.record import LIFETIME, JobError, Record, State, read
 
 _COPY_SECONDS = 1.0
 """Maximum number of seconds to wait for the copies of Redis. A healthy copy answers in about a millisecond."""
@@ -23,113 +25,8 @@ _COPY_SECONDS = 1.0
 _BATCH = 200
 """Number of records that are read together for a list."""
 
-# Create a job, unless its idempotency key was used before or the queue is full.
-# KEYS: record, arguments, list of the owner's jobs, unfinished jobs, idempotency key (optional).
-# ARGV: id, maximum number of unfinished jobs, lifetime, now, prefix of the records' keys, arguments, then the record's
-# fields.
-_CREATE = """
-local there = KEYS[5] and redis.call('GET', KEYS[5])
-if there and there ~= ARGV[1] then return {'there', there} end
-local old = tonumber(ARGV[4]) - tonumber(ARGV[3])
-redis.call('ZREMRANGEBYSCORE', KEYS[4], '-inf', tostring(old))
-if not there and redis.call('ZCARD', KEYS[4]) >= tonumber(ARGV[2]) then return {'full', ''} end
-for i = 7, #ARGV, 2 do redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
-redis.call('EXPIRE', KEYS[1], ARGV[3])
-redis.call('SET', KEYS[2], ARGV[6], 'EX', ARGV[3])
-if KEYS[5] then redis.call('SET', KEYS[5], ARGV[1], 'EX', ARGV[3]) end
-for _, id in ipairs(redis.call('ZRANGE', KEYS[3], 0, 9)) do
-  if redis.call('EXISTS', ARGV[5] .. id) == 0 then redis.call('ZREM', KEYS[3], id) end
-end
-for _, key in ipairs({KEYS[3], KEYS[4]}) do
-  redis.call('ZADD', key, ARGV[4], ARGV[1])
-  redis.call('EXPIRE', key, ARGV[3])
-end
-return {'new', ARGV[1]}
-"""
-
-# Note that a job is in the queue, and set an expiry for Docket's keys of the job.
-# KEYS: record, Docket's key of the run, then Docket's other keys without an expiry.  ARGV: lifetime.
-# Returns 0 if this Redis has no record of the job, or if the job is pending but not in the queue. Otherwise returns 1.
-_QUEUED = """
-for i = 2, #KEYS do redis.call('EXPIRE', KEYS[i], ARGV[1]) end
-local state = redis.call('HGET', KEYS[1], 'state')
-if not state then return 0 end
-redis.call('HSET', KEYS[1], 'queued', '1')
-if state == 'pending' then return redis.call('EXISTS', KEYS[2]) end
-return 1
-"""
-
-# Start an attempt.
-# KEYS: record.  ARGV: now, lifetime, maximum number of lost attempts.
-# Returns the number of the new attempt. Returns 0 if the job has ended or is deleted. Returns a negative number if too
-# many attempts were lost: minus the number of attempts.
-_CLAIM = """
-local state = redis.call('HGET', KEYS[1], 'state')
-if state ~= 'pending' and state ~= 'running' then return 0 end
-local attempts = tonumber(redis.call('HGET', KEYS[1], 'attempts') or '0')
-local failures = tonumber(redis.call('HGET', KEYS[1], 'failures') or '0')
-if attempts - failures >= tonumber(ARGV[3]) then return -attempts end
-redis.call('HSET', KEYS[1], 'state', 'running', 'started', ARGV[1], 'progress', '0', 'message', '')
-redis.call('EXPIRE', KEYS[1], ARGV[2])
-return redis.call('HINCRBY', KEYS[1], 'attempts', 1)
-"""
-
-# Set fields of a record, if the attempt still holds the job.
-# KEYS: record.  ARGV: attempt, then fields to set.  Returns 1, or 0 if the attempt no longer holds the job.
-_CHANGE = """
-if redis.call('HGET', KEYS[1], 'state') ~= 'running' then return 0 end
-if redis.call('HGET', KEYS[1], 'attempts') ~= ARGV[1] then return 0 end
-for i = 2, #ARGV, 2 do redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
-return 1
-"""
-
-# Set a job back to pending. KEYS, ARGV and reply as in _CHANGE. A retry after a lost reply returns the same value.
-_GIVE_BACK = """
-local state = redis.call('HGET', KEYS[1], 'state')
-if state == 'pending' and redis.call('HGET', KEYS[1], 'given_back') == ARGV[1] then return 1 end
-if state ~= 'running' or redis.call('HGET', KEYS[1], 'attempts') ~= ARGV[1] then return 0 end
-for i = 2, #ARGV, 2 do redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
-redis.call('HSET', KEYS[1], 'state', 'pending', 'started', '', 'progress', '0', 'message', '', 'given_back', ARGV[1])
-return 1
-"""
-
-# End a job.
-# KEYS: record, arguments, result, unfinished jobs, counts of ended jobs, idempotency key (optional).
-# ARGV: attempt ('': whichever attempt holds the job), retention in seconds, id, result, lifetime, then fields to set.
-# Returns 1, or 0 if the job has ended before or the attempt no longer holds the job.
-_FINISH = """
-local state = redis.call('HGET', KEYS[1], 'state')
-if state ~= 'pending' and state ~= 'running' then return 0 end
-if ARGV[1] ~= '' and redis.call('HGET', KEYS[1], 'attempts') ~= ARGV[1] then return 0 end
-for i = 6, #ARGV, 2 do redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
-redis.call('EXPIRE', KEYS[1], ARGV[2])
-local how = redis.call('HGET', KEYS[1], 'job') .. ':' .. redis.call('HGET', KEYS[1], 'state')
-redis.call('HINCRBY', KEYS[5], how, 1)
-redis.call('EXPIRE', KEYS[5], ARGV[5])
-redis.call('DEL', KEYS[2])
-if ARGV[4] ~= '' then redis.call('SET', KEYS[3], ARGV[4], 'EX', ARGV[2]) end
-redis.call('ZREM', KEYS[4], ARGV[3])
-if KEYS[6] then redis.call('EXPIRE', KEYS[6], ARGV[2]) end
-return 1
-"""
-
-# Count the unfinished jobs.
-# KEYS: unfinished jobs.  ARGV: prefix of the records' keys.
-# Returns the number of waiting jobs, the number of running jobs, and the submission time of the oldest waiting job.
-_COUNT = """
-local waiting, running, oldest = 0, 0, ''
-local found = redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')
-for i = 1, #found, 2 do
-  local state = redis.call('HGET', ARGV[1] .. found[i], 'state')
-  if state == 'running' then
-    running = running + 1
-  elseif state == 'pending' then
-    if waiting == 0 then oldest = found[i + 1] end
-    waiting = waiting + 1
-  end
-end
-return {waiting, running, oldest}
-"""
+_INTERRUPTED_SECONDS = 300
+"""Number of seconds after which a job that is still not in the queue is deleted: its submission was interrupted."""
 
 
 @dataclass(frozen=True)
@@ -167,37 +64,56 @@ class Store:
     Every method raises RedisError or OSError while Redis cannot be reached.
 
     Args:
-        most: maximum number of jobs that wait or run.
+        most: maximum number of jobs that wait or run. A caller with an identity has at most half of them.
+        most_bytes: maximum size of the arguments of these jobs together. A caller with an identity has at most half.
         copies: number of copies of Redis that must have a job before the job is accepted.
     """
 
-    def __init__(self, docket: Docket, most: int, copies: int = 0) -> None:
+    def __init__(self, docket: Docket, most: int, most_bytes: int, copies: int = 0) -> None:
         self._docket = docket
         self._most = most
+        self._most_bytes = most_bytes
         self._copies = copies
         self._unfinished = docket.key("unfinished")
+        self._places = [self._unfinished, docket.key("sizes"), docket.key("totals")]
         self._ended = docket.key("ended")
 
-    async def create(self, record: Record, arguments: str, idempotency_key: str | None) -> str | None:
-        """Store a new job and return its id; return None if the queue is full.
+    async def create(self, record: Record, arguments: str, idempotency_key: str | None) -> str:
+        """Store a new job and return its id.
 
         If the owner used the idempotency key before, store nothing and return the id of the job from that submission.
+
+        Raises:
+            JobError: too many jobs wait or run, or their arguments are too large together.
         """
         if idempotency_key is not None:
             digest = hashlib.sha256(f"{record.owner} {idempotency_key}".encode()).hexdigest()
             record = replace(record, key=self._key("idempotency", digest))
-        keys = [self._key("job", record.id), self._key("arguments", record.id)]
-        keys += [self._key("jobs-of", record.owner), self._unfinished]
+        keys = [*self._places, self._key("job", record.id), self._key("arguments", record.id)]
+        keys.append(self._key("jobs-of", record.owner))
         if record.key:
             keys.append(record.key)
-        head = [record.id, self._most, LIFETIME, record.submitted, self._key("job", ""), arguments]
+        # Without authentication, all callers are one owner, which may have the whole queue.
+        parts = 1 if record.owner == ANYBODY else 2
+        share, share_bytes = max(1, self._most // parts), self._most_bytes // parts
+        head = [record.id, record.owner, self._most, share, self._most_bytes, share_bytes]
+        head += [LIFETIME, _INTERRUPTED_SECONDS, record.submitted, self._key("job", ""), self._key("arguments", "")]
         fields = {name: value for name, value in vars(record).items() if value is not None}
-        how, identity = await self._run(_CREATE, keys, *head, *chain.from_iterable(fields.items()))
-        return None if how == b"full" else identity.decode()
+        how, identity = await self._run(scripts.CREATE, keys, *head, arguments, *chain.from_iterable(fields.items()))
+        if identity:
+            return str(identity.decode())
+        limits = {
+            b"jobs": f"{self._most} jobs wait or run (JOBS_MAX_PENDING)",
+            b"jobs of the caller": f"{share} of your jobs wait or run, half of JOBS_MAX_PENDING",
+            b"bytes": f"the arguments of jobs may have {self._most_bytes} bytes together (JOBS_MAX_PENDING_BYTES)",
+            b"bytes of the caller": f"the arguments of your jobs may have {share_bytes} bytes together, half of "
+            "JOBS_MAX_PENDING_BYTES",
+        }
+        raise JobError(429, "queue_full", f"Job queue full: {limits[how]}; retry later.", retry_after=5)
 
     async def note_queued(self, identity: str) -> None:
         """Note that a job is in the queue, and set an expiry for Docket's keys of the job."""
-        await self._run(_QUEUED, self._of_queue(identity), LIFETIME)
+        await self._run(scripts.QUEUED, self._of_queue(identity), LIFETIME)
 
     async def note_accepted(self, identity: str) -> None:
         """Note that a job is in the queue, and wait until enough copies of Redis have the job.
@@ -212,7 +128,7 @@ class Store:
         async with self._redis() as redis, redis.pipeline(transaction=False) as pipeline:
             # WAIT counts the copies that have all writes of this connection. After a failover the connection may lead
             # to another Redis than the one that got the job, so the script checks that this Redis has the job.
-            pipeline.eval(_QUEUED, len(keys), *keys, LIFETIME)
+            pipeline.eval(scripts.QUEUED, len(keys), *keys, LIFETIME)
             pipeline.execute_command("WAIT", self._copies, round(_COPY_SECONDS * 1000))
             is_here, copies = await pipeline.execute()
         if not is_here:
@@ -267,7 +183,7 @@ class Store:
 
         After `most_lost` lost attempts, `Claim.given_up` is true.
         """
-        attempt = await self._run(_CLAIM, [self._key("job", identity)], time.time(), LIFETIME, most_lost)
+        attempt = await self._run(scripts.CLAIM, [self._key("job", identity)], time.time(), LIFETIME, most_lost)
         if not attempt:
             return None
         async with self._redis() as redis:
@@ -286,7 +202,7 @@ class Store:
     async def progress(self, claim: Claim, percent: float, message: str) -> bool:
         """Write an attempt's progress; return False if the attempt no longer holds the job."""
         fields = ("progress", percent, "message", message)
-        return bool(await self._run(_CHANGE, [self._key("job", claim.record.id)], claim.attempt, *fields))
+        return bool(await self._run(scripts.CHANGE, [self._key("job", claim.record.id)], claim.attempt, *fields))
 
     async def give_back(self, claim: Claim, *, failures: int, counts: bool) -> bool:
         """Set a job back to pending, for another attempt; return False if this attempt no longer holds the job.
@@ -297,7 +213,7 @@ class Store:
             counts: whether this attempt counts in the record's number of attempts.
         """
         fields = ("attempts", claim.attempt if counts else claim.attempt - 1, "failures", failures)
-        return bool(await self._run(_GIVE_BACK, [self._key("job", claim.record.id)], claim.attempt, *fields))
+        return bool(await self._run(scripts.GIVE_BACK, [self._key("job", claim.record.id)], claim.attempt, *fields))
 
     async def finish(
         self, record: Record, state: State, *, attempt: int | None = None, error: str = "", result: str = ""
@@ -311,16 +227,16 @@ class Store:
         fields: dict[str, Any] = {"state": state, "error": error, "finished": time.time()}
         if result:
             fields |= {"progress": 100, "message": ""}
-        keys = [self._key("job", record.id), self._key("arguments", record.id), self._key("result", record.id)]
-        keys += [self._unfinished, self._ended]
+        keys = [*self._places, self._key("job", record.id), self._key("arguments", record.id)]
+        keys += [self._key("result", record.id), self._ended]
         if record.key:
             keys.append(record.key)
         head = ["" if attempt is None else attempt, max(1, round(record.kept)), record.id, result, LIFETIME]
-        return bool(await self._run(_FINISH, keys, *head, *chain.from_iterable(fields.items())))
+        return bool(await self._run(scripts.FINISH, keys, *head, *chain.from_iterable(fields.items())))
 
     async def counts(self) -> Counts:
         """Count the waiting, running and ended jobs."""
-        waiting, running, oldest = await self._run(_COUNT, [self._unfinished], self._key("job", ""))
+        waiting, running, oldest = await self._run(scripts.COUNT, [self._unfinished], self._key("job", ""))
         async with self._redis() as redis:
             ended = await redis.hgetall(self._ended)
         by_end = {tuple(name.decode().rsplit(":", 1)): int(count) for name, count in ended.items()}
