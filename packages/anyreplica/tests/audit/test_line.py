@@ -93,6 +93,13 @@ def test_the_longest_line_fits_a_pipe() -> None:
     assert said(line)["arguments_left_out"] is True
 
 
+def test_two_long_names_differ() -> None:
+    """A caller cannot hide which tool it called behind a long name."""
+    first, second = (said(line_of(a_call(name="x" * 300 + end)))["name"] for end in "ab")
+    assert first != second
+    assert first.startswith("x" * 100 + " sha256:")
+
+
 @pytest.mark.parametrize("character", ["x", "\x00", "\U000e0001", '"'])
 def test_endless_texts_are_cut(character: str) -> None:
     """Very long texts are shortened, even texts that become longer when they are escaped."""

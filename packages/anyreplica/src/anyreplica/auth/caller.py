@@ -97,6 +97,14 @@ def caller_of(scope: Scope) -> Caller | None:
     return None if record is None else record.caller
 
 
+def has_request() -> bool:
+    """Return whether this code runs in a request, which may have a caller. A task or a job runs in none."""
+    try:
+        return RECORD in get_http_request().scope
+    except RuntimeError:
+        return False
+
+
 def current_caller() -> Caller | None:
     """Return the caller of the current request. Return None without a caller or outside a request."""
     try:

@@ -12,6 +12,9 @@ import pytest
 from fastmcp import FastMCP
 from fastmcp.server.auth.providers.in_memory import InMemoryOAuthProvider
 from mcp.server.auth.settings import ClientRegistrationOptions
+from starlette.applications import Starlette
+from starlette.routing import Mount
+from starlette.testclient import TestClient
 
 from anyreplica import App, Settings, create_app
 from anyreplica.features.login.limits import Attempts
@@ -50,6 +53,17 @@ def test_registrations_have_a_rate_limit(client: Client) -> None:
     assert refused.json()["error"] == "temporarily_unavailable"
     assert "LOGIN_RATE_LIMIT" in refused.json()["error_description"]
     assert client.http.get("/.well-known/oauth-authorization-server").status_code == 200
+
+
+def test_the_limits_hold_below_a_prefix(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A registration counts as ten requests, also if the app is mounted in another app."""
+    monkeypatch.setenv("LOGIN_RATE_LIMIT", "50/h")
+    monkeypatch.setenv("AUTO_DISCOVER", "false")
+    made = app()
+    outer = Starlette(routes=[Mount("/api", made)], lifespan=made.lifespan)
+    with TestClient(outer, base_url="http://localhost") as http:
+        sent = [http.post("/api/register", json={"redirect_uris": [REDIRECT]}) for _ in range(6)]
+    assert [reply.status_code for reply in sent] == [201] * 5 + [429]
 
 
 @pytest.mark.parametrize("path", ["/register", "/token"])

@@ -3,9 +3,10 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import pytest
+from pydantic import BaseModel, SecretStr
 
 from anyreplica.features.cache import cached_tool as module
 from anyreplica.features.cache.cache import Cache
@@ -26,12 +27,12 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 class Tool:
     """A tool that returns the number of its run when the test allows it to end."""
 
-    def __init__(self, ttl: float, stale: float) -> None:
+    def __init__(self, ttl: float, stale: float, scope: Literal["caller", "public"] = "public") -> None:
         self.runs = 0
         self.may_end = asyncio.Event()
         self.may_end.set()
 
-        async def run(*, key: str) -> int:
+        async def run(*, key: Any) -> int:
             self.runs += 1
             number = self.runs
             await self.may_end.wait()
@@ -39,8 +40,9 @@ class Tool:
                 raise ValueError("the third run")
             return number
 
-        policy = CachePolicy(ttl=ttl, scope="public", stale=stale)
-        kept = CachedTool(run, Cache(10_000), policy, name="run", version=None, seconds=5)
+        policy = CachePolicy(ttl=ttl, scope=scope, stale=stale)
+        self.cache = Cache(10_000, most_runs=2)
+        kept = CachedTool(run, self.cache, policy, name="run", version=None, seconds=5)
         self.call: Callable[..., Awaitable[Any]] = kept.function()
 
 
@@ -74,3 +76,60 @@ async def test_the_first_caller_may_disconnect(clock: SimpleNamespace) -> None:
     assert await second == 1
     assert first.cancelled()
     assert tool.runs == 1
+
+
+class _Login(BaseModel):
+    password: SecretStr
+
+
+class _Other(BaseModel):
+    password: SecretStr
+
+
+class _Pair(NamedTuple):
+    secret: SecretStr
+
+
+_ONE, _TWO = SecretStr("one"), SecretStr("two")
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (_ONE, _TWO),
+        (_Login(password=_ONE), _Login(password=_TWO)),
+        (_Login(password=_ONE), _Other(password=_ONE)),
+        ([_Login(password=_ONE)], [_Login(password=_TWO)]),
+        (_Pair(_ONE), _Pair(_TWO)),
+        ({_ONE}, {_TWO}),
+        (float("nan"), None),
+        (float("inf"), float("-inf")),
+    ],
+    ids=repr,
+)
+async def test_different_arguments_have_different_results(first: Any, second: Any) -> None:
+    """JSON for people hides secrets, and has no word for NaN. The key of the cache tells them apart."""
+    tool = Tool(ttl=10, stale=0)
+    assert [await tool.call(key=key) for key in (first, first, second)] == [1, 1, 2]
+
+
+async def test_outside_of_a_request_no_caller_gets_a_cached_result() -> None:
+    """A task has no caller, so its result must not reach one."""
+    tool = Tool(ttl=10, stale=0, scope="caller")
+    assert [await tool.call(key="a") for _ in range(2)] == [1, 2]
+    assert not tool.cache.memory
+
+
+async def test_clients_that_leave_do_not_add_runs() -> None:
+    """Beyond a number of runs that go on without their call, a run ends with its call."""
+    tool = Tool(ttl=10, stale=0)
+    tool.may_end.clear()
+    calls = [asyncio.ensure_future(tool.call(key=number)) for number in range(4)]
+    await asyncio.sleep(0)
+    for call in calls:
+        call.cancel()
+    await asyncio.wait(calls)
+    assert tool.runs == 4
+    assert len(tool.cache.runs) == 2
+    tool.may_end.set()
+    assert await tool.call(key=3) == 5

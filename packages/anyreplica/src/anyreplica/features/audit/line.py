@@ -24,8 +24,9 @@ events are:
     refused        `count` calls were refused while the log could not be written (`AUDIT_ON_FAILURE=refuse`)
     ended          the process stopped normally, and all entries are written
 
-Text from callers is cut at a limit. If a character is not printable, the text is written with escapes. So an entry
-contains no line breaks, no control characters, and nothing that changes how a terminal shows the rest.
+Text from callers is cut at a limit. A longer name ends with its SHA-256. If a character is not printable, the text is
+written with escapes. So an entry contains no line breaks, no control characters, and nothing that changes how a
+terminal shows the rest.
 """
 
 import hashlib
@@ -254,7 +255,7 @@ class Form:
         This method runs for each call, so it builds the JSON by hand and caches the parts that repeat.
         """
         begun, request_id, caller, method, called, arguments, status, failed, seconds = noted
-        name = called[:_LONGEST_NAME]
+        name = called if len(called) <= _LONGEST_NAME else _shortened(called)
         second = int(begun)
         whole, thousandths = divmod(int(seconds * 1e6), 1000)
         return b"".join(
@@ -307,4 +308,11 @@ def _clock(second: int) -> bytes:
 
 def _quoted(text: str) -> bytes:
     """Return a text of a caller as JSON with only printable characters, at most as long as a name may be."""
-    return orjson.dumps(text if text.isprintable() else ascii(text)[1:-1][:_LONGEST_NAME])
+    return orjson.dumps(text if text.isprintable() else _shortened(ascii(text)[1:-1]))
+
+
+def _shortened(text: str) -> str:
+    """Return a text of at most 200 characters: a longer one ends with its digest, so that two of them differ."""
+    if len(text) <= _LONGEST_NAME:
+        return text
+    return f"{text[:100]} sha256:{hashlib.sha256(text.encode(errors='surrogatepass')).hexdigest()}"

@@ -18,7 +18,7 @@ Answer = Literal["hit", "stale", "miss", "shared", "bypassed"]
 - stale: with an old result, while the tool runs to renew the result.
 - miss: with the result of a new run of the tool.
 - shared: with the result of another call's run, or of another replica.
-- bypassed: with the result of a new run of the tool, because Redis could not be reached.
+- bypassed: with the result of a new run of the tool, because Redis could not be reached or too many runs go on.
 """
 
 
@@ -27,6 +27,7 @@ class Cache:
 
     Args:
         most: maximum size of the results in memory, in bytes.
+        most_runs: maximum number of runs that continue without their call.
 
     Attributes:
         counts: number of calls, by tool and by how the call was answered.
@@ -34,7 +35,8 @@ class Cache:
         memory: the results in this replica's memory.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, most_runs: int) -> None:
+        self._most_runs = most_runs
         self.counts: Counter[tuple[str, Answer]] = Counter()
         self.shared: SharedResults | None = None
         self.memory: LRUCache[bytes, CachedResult] = LRUCache(most, getsizeof=lambda entry: entry.size)
@@ -45,6 +47,11 @@ class Cache:
         """Keep a result in memory, unless the result is larger than the whole cache."""
         if entry.size <= self.memory.maxsize:
             self.memory[key] = entry
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether no further run may start that continues without its call."""
+        return len(self.runs) >= self._most_runs
 
     def start(self, key: bytes, make: Callable[[], Awaitable[Any]]) -> asyncio.Task[Outcome]:
         """Start a task that produces a result. The task continues when the call that started it is cancelled."""

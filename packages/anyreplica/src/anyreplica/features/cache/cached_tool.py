@@ -4,20 +4,24 @@ import asyncio
 import functools
 import hashlib
 import inspect
+import json
 import logging
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable
+from collections.abc import Set as AbstractSet
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import orjson
 from fastmcp.tools import ToolResult
 from mcp_types import CallToolResult, InputRequiredResult
-from pydantic import TypeAdapter
+from pydantic import BaseModel, SecretBytes, SecretStr, TypeAdapter
 from pydantic.errors import PydanticSchemaGenerationError
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
-from anyreplica.auth.caller import current_caller
+from anyreplica.auth.caller import current_caller, has_request
 from anyreplica.components import deadline
 from anyreplica.components.call_limits import out_of_time
 from anyreplica.components.containment import AsyncFunction
@@ -91,9 +95,12 @@ class CachedTool:
         task, run = cache.runs.get(key), functools.partial(self._fn, *args, **kwargs)
         if entry is not None and now < entry.stale:
             cache.counts[self._name, "stale"] += 1
-            if task is None:
+            if task is None and not cache.is_busy:
                 cache.start(key, functools.partial(self._renew, key, run))
             return entry.value
+        if task is None and cache.is_busy:  # a client that leaves and calls again must not add one run after another
+            cache.counts[self._name, "bypassed"] += 1
+            return await run()
         if task is None:
             task = cache.start(key, functools.partial(self._make, key, run))
         else:
@@ -101,17 +108,24 @@ class CachedTool:
         return (await asyncio.shield(task)).unwrap()
 
     def _key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes | None:
-        """Return the cache key of a call; return None if the arguments cannot be written as JSON.
+        """Return the cache key of a call; return None if the call has none and is not cached.
 
-        Two calls with the same key have the same result.
+        Two calls with the same key have the same result. A call has no key if its arguments cannot be written as JSON,
+        or if its caller is not known, as in a task.
         """
         asked: list[Any] = [args, {**self._defaults, **kwargs}]
-        if self._policy.scope == "caller" and (caller := current_caller()) is not None:
-            asked += [caller.identity, caller.scopes]
+        if self._policy.scope == "caller":
+            if not has_request():
+                return None
+            if (caller := current_caller()) is not None:
+                asked += [caller.identity, caller.scopes]
         try:
-            return self._head + orjson.dumps(asked, to_jsonable_python, orjson.OPT_SORT_KEYS)
-        except orjson.JSONEncodeError:
+            key = orjson.dumps(asked, _written, orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS)
+            if b"null" in key:  # None, NaN and the infinities
+                key = json.dumps(asked, default=_written, sort_keys=True).encode()
+        except (TypeError, ValueError):
             return None
+        return self._head + key
 
     async def _renew(self, key: bytes, run: _Run) -> Any:
         """Produce a new result while callers still get the old one."""
@@ -165,3 +179,22 @@ class CachedTool:
         if self._cache.shared is not None:
             await self._cache.shared.put(name, entry, written)
         return value
+
+
+def _written(value: Any) -> Any:
+    """Return what JSON can write of an argument. Different values give different texts, unlike for people."""
+    if isinstance(value, SecretStr | SecretBytes):  # its JSON is the same for each secret
+        return ["secret", to_jsonable_python(value.get_secret_value())]
+    if isinstance(value, BaseModel):
+        return [type(value).__qualname__, vars(value), value.model_extra or {}]
+    if is_dataclass(value) and not isinstance(value, type):
+        return [type(value).__qualname__, {each.name: getattr(value, each.name) for each in fields(value)}]
+    if isinstance(value, AbstractSet):
+        return sorted(map(_sortable, value))
+    if isinstance(value, tuple | deque):
+        return list(value)
+    return to_jsonable_python(value)
+
+
+def _sortable(value: Any) -> str:
+    return json.dumps(value, default=_written, sort_keys=True)

@@ -41,7 +41,7 @@ class ResultCache(Feature):
 
     def __init__(self, settings: CacheSettings) -> None:
         super().__init__(settings)
-        self._cache = Cache(settings.cache_bytes)
+        self._cache = Cache(settings.cache_bytes, settings.max_in_flight)
 
     def wrap_tool(self, tool: FunctionTool, function: AsyncFunction) -> AsyncFunction:
         """Return the cached function of a tool that has a policy.

@@ -99,11 +99,13 @@ class LoginRequest:
     Attributes:
         address: the address of the client.
         counts: whether the bytes that this request stores count for the client's limit.
+        cost: for how many requests this one counts.
         refusal: the answer, in place of the answer of FastMCP.
     """
 
     address: str = ""
     counts: bool = False
+    cost: int = 1
     refusal: Refused | None = None
 
 
@@ -219,13 +221,14 @@ class LoginLimits:
         """Return a route with these checks. Anything but a `Route` stays as it is."""
         if not isinstance(route, Route):
             return route
-        checked = _Checked(self, route.app, static=route.path.startswith(_WELL_KNOWN))
+        checked = _Checked(self, route.app, route.path)
         return Route(route.path, checked, methods=sorted(route.methods or ()), name=route.name)
 
-    def request(self, scope: Scope) -> LoginRequest:
-        """Return the request of a scope."""
+    def request(self, scope: Scope, path: str) -> LoginRequest:
+        """Return the request of a scope. `path` is the path of its route, without a prefix of the app."""
         client = scope.get("client")
-        return LoginRequest(self._addresses.of(scope) or (client[0] if client else ""), scope["path"] in _STORING)
+        address = self._addresses.of(scope) or (client[0] if client else "")
+        return LoginRequest(address, path in _STORING, _REGISTRATION_COST if path == "/register" else 1)
 
     async def acquire(self, request: LoginRequest, scope: Scope, receive: Receive) -> Receive:
         """Check a request and count it. Return a `receive` with its whole body. Call `release` after the answer.
@@ -239,7 +242,7 @@ class LoginLimits:
         declared = headers.get(b"content-length", b"0")
         if not declared.isdigit() or int(declared[:9]) > _MOST_BYTES or len(declared) > len(str(_MOST_BYTES)):
             raise _too_large()
-        await self._attempts.count(request.address, _REGISTRATION_COST if scope["path"] == "/register" else 1)
+        await self._attempts.count(request.address, request.cost)
         if request.counts:
             await self._stored.check(request.address)
         kind = headers.get(b"content-type", b"").lower().lstrip()
@@ -265,12 +268,12 @@ class LoginLimits:
 
 
 class _Checked:
-    """The app of one route, behind the checks. A `static` route only returns metadata and is not counted."""
+    """The app of one route, behind the checks. A route below `/.well-known/` only returns metadata: not counted."""
 
-    def __init__(self, limits: LoginLimits, app: ASGIApp, *, static: bool) -> None:
+    def __init__(self, limits: LoginLimits, app: ASGIApp, path: str) -> None:
         self._limits = limits
         self._app = app
-        self._static = static
+        self._path = path
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with noting_outages() as outage:
@@ -284,10 +287,10 @@ class _Checked:
                 return
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send, outage: RequestOutage) -> None:
-        if self._static or scope["method"] == "OPTIONS":
+        if self._path.startswith(_WELL_KNOWN) or scope["method"] == "OPTIONS":
             await self._app(scope, receive, send)
             return
-        request = self._limits.request(scope)
+        request = self._limits.request(scope, self._path)
         receive = await self._limits.acquire(request, scope, receive)
         begun = False
 

@@ -64,51 +64,59 @@ class RateLimiter:
         """
         if self.fleet is None:
             return self.acquire_now(scope, tool, identity, concurrent=concurrent)
-        found = self._bounds_of(scope, tool, identity, concurrent=concurrent)
-        if found is None:
+        if not self._bounds:
             return None
-        name, rate, cost = found
-        verdict = await self.fleet.take(name, rate, cost)
-        if not verdict.granted:
-            raise _refusal(rate, verdict, identity)
-        return partial(self.fleet.leave, name, rate) if rate.concurrent else None
+        name, rate, cost = self._bounds_of(scope, tool, concurrent=concurrent)
+        release = None
+        if rate.calls or rate.concurrent:
+            verdict = await self.fleet.take(name, rate, cost)
+            if not verdict.granted:
+                raise _refusal(rate, verdict, identity)
+            if rate.concurrent:
+                release = partial(self.fleet.leave, name, rate)
+        if self._of_replica.calls:
+            self._acquire_of_replica(cost, identity, release)
+        return release
 
     def acquire_now(
         self, scope: Scope, tool: str, identity: int | str | None, *, concurrent: bool = True
     ) -> Callable[[], None] | None:
         """Accept or refuse a call like `acquire`, by the limits of this replica only."""
-        found = self._bounds_of(scope, tool, identity, concurrent=concurrent)
-        if found is None:
+        if not self._bounds:
             return None
-        name, rate, cost = found
-        verdict = self._buckets.take(name, rate, cost)
-        if not verdict.granted:
-            raise _refusal(rate, verdict, identity)
-        return partial(self._buckets.leave, name) if rate.concurrent else None
+        name, rate, cost = self._bounds_of(scope, tool, concurrent=concurrent)
+        release = None
+        if rate.calls or rate.concurrent:
+            verdict = self._buckets.take(name, rate, cost)
+            if not verdict.granted:
+                raise _refusal(rate, verdict, identity)
+            if rate.concurrent:
+                release = partial(self._buckets.leave, name)
+        if self._of_replica.calls:
+            self._acquire_of_replica(cost, identity, release)
+        return release
 
-    def _bounds_of(
-        self, scope: Scope, tool: str, identity: int | str | None, *, concurrent: bool
-    ) -> tuple[str, Rate, int] | None:
-        """Return the name of a request's caller, the caller's rate and the cost of the request.
+    def _acquire_of_replica(self, cost: int, identity: int | str | None, release: Callable[[], None] | None) -> None:
+        """Take what a call costs from the replica's limit. `release` ends the call for its caller's limit.
 
-        Return None if nothing limits the caller.
+        This comes after the caller's limit: a caller beyond its own limit must not use up what others need.
 
         Raises:
             Refused: the replica is at its limit (HTTP 429).
         """
-        if not self._bounds:
-            return None
+        verdict = self._buckets.take(_ALL_CALLERS, self._of_replica, cost)
+        if not verdict.granted:
+            if release is not None:
+                release()
+            raise _refusal(self._of_replica, verdict, identity)
+
+    def _bounds_of(self, scope: Scope, tool: str, *, concurrent: bool) -> tuple[str, Rate, int]:
+        """Return the name of a request's caller, the caller's rate and the cost of the request."""
         cost = self._cost(tool) if self._cost is not None else 1
-        if self._of_replica.calls:
-            verdict = self._buckets.take(_ALL_CALLERS, self._of_replica, cost)
-            if not verdict.granted:
-                raise _refusal(self._of_replica, verdict, identity)
         caller = caller_of(scope)
         rate = self._rate if caller is None else caller.rate
         if not concurrent and rate.concurrent:
             rate = rate.replace(concurrent=0)
-        if not (rate.calls or rate.concurrent):
-            return None
         return (caller.identity if caller is not None else self._clients.of(scope) or ANYBODY), rate, cost
 
 
