@@ -70,6 +70,20 @@ def test_only_one_stream_gets_the_events(full_fleet: Fleet) -> None:
                 greeted(client, two, question, third)
 
 
+def test_a_call_that_has_logged_ends_its_old_stream(full_fleet: Fleet) -> None:
+    """The first event of a call may come before the replica watches the connection of the call."""
+    one, two, _ = full_fleet.urls
+    client = start(full_fleet.url)
+    with sent(client, one, "log_and_wait", key="moved") as events:
+        first, _ = next(events)
+        logged = next(events)
+        with resumed(client, two, first) as (_, second):
+            assert next(second) == logged
+            assert list(events) == []
+            assert call(client, one, "release", key="moved") == "Released."
+            assert "moved" in next(second)[1]
+
+
 def test_a_cancelled_call_ends_without_its_connection(full_fleet: Fleet) -> None:
     """A lost connection does not cancel a call, and `notifications/cancelled` does."""
     client = start(full_fleet.url)

@@ -138,6 +138,7 @@ class SessionChannel:
     _waiting: WaitingCall | None = None
     _stack: contextlib.ExitStack | None = None
     _watch: ClientWatch | None = None
+    _events: CallEvents | None = None
     _of_round: frozenset[str] = frozenset()
     _sent: frozenset[str] = frozenset()
 
@@ -214,10 +215,18 @@ class SessionChannel:
                     events = await retry_for(begin, _BEGIN_SECONDS)
             else:  # an outage delays no call
                 events = await begin()
-            if events is not None and self._stack is not None and self._watch is not None:
-                self._stack.enter_context(events.taken_over(self._watch.move_on))
+            self._events = events
+            self._hear_of_readers()
             return events
         return None
+
+    def _hear_of_readers(self) -> None:
+        """Note from now on that a client follows the events over another connection.
+
+        A call may write its first event before or after the watch of its connection begins.
+        """
+        if self._events is not None and self._stack is not None and self._watch is not None:
+            self._stack.enter_context(self._events.taken_over(self._watch.move_on))
 
     @contextlib.contextmanager
     def watching(self, request: Request, watch: ClientWatch) -> Iterator[None]:
@@ -226,13 +235,15 @@ class SessionChannel:
         The client can cancel the call. It moves on when this replica drains, and when it has resumed the call.
         """
         self._watch = watch
-        with contextlib.ExitStack() as self._stack:
-            self._stack.enter_context(self._sessions.cancelling(self._sealed, request.id, watch.cancel))
+        with contextlib.ExitStack() as stack:
+            self._stack = stack
+            stack.callback(self._end_watching)
+            stack.enter_context(self._sessions.cancelling(self._sealed, request.id, watch.cancel))
             self._sessions.leaving.add(watch.drain)
-            self._stack.callback(self._sessions.leaving.discard, watch.drain)
+            stack.callback(self._sessions.leaving.discard, watch.drain)
             if self._waiting is not None:
                 self._waiting.begin()
-            self._stack.callback(self._end_waiting)
+            self._hear_of_readers()
             yield
 
     def _waiting_call(self, request: Request, scope: Scope) -> WaitingCall:
@@ -241,7 +252,8 @@ class SessionChannel:
             self._waiting = self._sessions.waiting_call(scope, request.params, request.memory)
         return self._waiting
 
-    def _end_waiting(self) -> None:
+    def _end_watching(self) -> None:
+        self._stack = None
         if self._waiting is not None:
             self._waiting.end()
 
