@@ -90,6 +90,8 @@ _FOR_KUBERNETES = {
     "docker service logs mcp-swarm_worker": "kubectl logs -l app.kubernetes.io/component=worker",
 }
 """Texts about a Swarm in the dashboards and the alerts, and the texts that replace them in the chart."""
+_AUTOSCALED = re.compile(r"\(max\(mcp_autoscale_replicas\{[^}]*\}\) or max\(mcp_replicas\)\)")
+"""The number of replicas that should run, if the autoscaler of the Swarm may have changed it."""
 
 
 @dataclass(frozen=True)
@@ -203,7 +205,8 @@ def _copied(file: Path) -> str:
 
     Panels and alerts about the autoscaler of the Swarm are left out: on Kubernetes, an HPA or KEDA scales.
     """
-    text = _BLOCK.sub(lambda block: "" if "mcp_autoscale_" in block[0] else block[0], file.read_text())
+    text = _AUTOSCALED.sub("max(mcp_replicas)", file.read_text())
+    text = _BLOCK.sub(lambda block: "" if "mcp_autoscale_" in block[0] else block[0], text)
     for before, after in _FOR_KUBERNETES.items():
         # The runbooks of the alerts are folded, so a text may go over two lines.
         text = re.sub(r"\s+".join(map(re.escape, before.split())), after, text)
