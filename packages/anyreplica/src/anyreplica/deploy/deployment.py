@@ -1,5 +1,6 @@
 """A deployment: what it keeps of the running stack, what it refuses, what it prints, and what it removes at the end."""
 
+import math
 import os
 import re
 import subprocess
@@ -65,9 +66,10 @@ def deploy(stack: str, choose: Callable[[str, dict[str, RunningService]], str]) 
         Whether the stack serves with the new settings.
 
     Raises:
-        DeploymentRefused: The deployment would remove protection, or there is no earlier image.
+        DeploymentRefused: The deployment would remove protection, there is no earlier image, or a variable is wrong.
         DockerCommandError: Docker failed.
     """
+    seconds = _time_limit()
     before = services(stack)
     asked = choose(stack, before)
     overlays = _overlays(before)
@@ -87,7 +89,7 @@ def deploy(stack: str, choose: Callable[[str, dict[str, RunningService]], str]) 
         _warn_about_nodes(local)
     print(f"Deploying {local or asked} as '{stack}' …", flush=True)
     known = {task.id for task in tasks(stack)}
-    if not _converge(stack, target, DeployProgress(stack, before, known), local):
+    if not _converge(stack, target, DeployProgress(stack, before, known), local, seconds):
         return False
     after = {name: each for name, each in services(stack).items() if name in target.services}
     failed = [name for name, service in after.items() if _was_taken_back(before.get(name), service)]
@@ -130,6 +132,18 @@ def earlier_image(stack: str, before: dict[str, RunningService]) -> str:
         )
     print(f"Going back from {running} to {earlier}.")
     return earlier
+
+
+def _time_limit() -> float:
+    """Return the time limit for the deployment, in seconds."""
+    value = os.environ.get("DEPLOY_SECONDS") or "600"
+    try:
+        seconds = float(value)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise DeploymentRefused(f"DEPLOY_SECONDS={value}: not a number of seconds above 0. Nothing has changed.")
+    return seconds
 
 
 def _overlays(before: dict[str, RunningService]) -> list[str]:
@@ -220,9 +234,8 @@ def _warn_about_nodes(local: str) -> None:
         )
 
 
-def _converge(stack: str, target: Wanted, progress: DeployProgress, local: str | None) -> bool:
-    """Deploy, print the progress, and return whether the stack has converged within DEPLOY_SECONDS."""
-    seconds = float(os.environ.get("DEPLOY_SECONDS") or 600)
+def _converge(stack: str, target: Wanted, progress: DeployProgress, local: str | None, seconds: float) -> bool:
+    """Deploy, print the progress, and return whether the stack has converged within the time limit."""
     flags = ["--detach=false", *os.environ.get("DEPLOY_FLAGS", "").split()]
     process = subprocess.Popen(
         ["docker", *target.deploy(stack, *flags)],
