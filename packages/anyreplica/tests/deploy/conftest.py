@@ -35,9 +35,10 @@ class Swarm:
         return found
 
     def scale(self, service: str, replicas: int) -> None:
-        """Set the number of replicas, as `docker service scale` does."""
+        """Set the number of replicas, as `docker service scale` does. Swarm then forgets the state of the update."""
         state = self.state
         state["services"][service]["Spec"]["Mode"]["Replicated"]["Replicas"] = replicas
+        state["services"][service].pop("UpdateStatus", None)
         self._file.write_text(json.dumps(state))
 
     def deploy(self, *arguments: str, ok: bool = True, **settings: str) -> str:

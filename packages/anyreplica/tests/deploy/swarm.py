@@ -31,7 +31,7 @@ def config(arguments: list[str]) -> str:
     return done.stdout
 
 
-def service(name: str, wanted: dict[str, Any], names: dict[str, str], failing: bool) -> dict[str, Any]:
+def service(name: str, wanted: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
     """Return a service as `docker service inspect` shows it; `names` has the secrets of the stack and their names."""
     deploy = wanted.get("deploy", {})
     replicated = {} if deploy.get("mode") == "global" else {"Replicated": {"Replicas": deploy.get("replicas", 1)}}
@@ -44,8 +44,17 @@ def service(name: str, wanted: dict[str, Any], names: dict[str, str], failing: b
         "ID": name,
         "Spec": {**spec, "TaskTemplate": {"ContainerSpec": container}},
         "Endpoint": {"Ports": [{"PublishedPort": port["published"]} for port in wanted.get("ports", ())]},
-        **({"UpdateStatus": {"StartedAt": "later", "State": "rollback_completed"}} if failing else {}),
     }
+
+
+def failed(old: dict[str, Any] | None, new: dict[str, Any], update: int) -> dict[str, Any]:
+    """Return a service after its update has failed in the state that FAILING_STATE names.
+
+    If Swarm pauses the update, the service has its new description. Otherwise Swarm has taken the old one again.
+    """
+    state = os.environ.get("FAILING_STATE", "rollback_completed")
+    described = new if state == "paused" or old is None else old
+    return {**described, "UpdateStatus": {"StartedAt": str(update), "State": state}}
 
 
 def answer(arguments: list[str], state: dict[str, Any]) -> str:
@@ -82,11 +91,12 @@ def of_stack(arguments: list[str], state: dict[str, Any]) -> str:
         case ["deploy", *options, stack]:
             found = yaml.safe_load(config(options[options.index("--compose-file") :]))
             names = {key: each.get("name", key) for key, each in found.get("secrets", {}).items()}
-            failing = os.environ.get("FAILING")
-            state["services"] |= {
-                f"{stack}_{name}": service(f"{stack}_{name}", wanted, names, failing == f"{stack}_{name}")
-                for name, wanted in found["services"].items()
-            }
+            made = {f"{stack}_{name}": each for name, each in found["services"].items()}
+            deployed = {name: service(name, each, names) for name, each in made.items()}
+            state["updates"] = state.get("updates", 0) + 1
+            if failing := os.environ.get("FAILING"):
+                deployed[failing] = failed(state["services"].get(failing), deployed[failing], state["updates"])
+            state["services"] |= deployed
             state["deployed"] = {"OBSERVABILITY_CFG": os.environ["OBSERVABILITY_CFG"], "IMAGE": os.environ["IMAGE"]}
     return ""
 
@@ -118,3 +128,6 @@ if __name__ == "__main__":
         written.replace(STATE)
     if said:
         print(said)
+    # Docker's exit code is 0 after a rollback that is complete, because all tasks run then.
+    if sys.argv[1:3] == ["stack", "deploy"] and os.environ.get("FAILING_STATE"):
+        sys.exit(f"service update {os.environ['FAILING_STATE']}")

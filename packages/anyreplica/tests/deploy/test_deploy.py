@@ -189,3 +189,20 @@ def test_make_deploy_fails_after_a_rollback(swarm: Swarm, service: str) -> None:
     told = swarm.deploy(ok=False, FAILING=f"mcp-swarm_{service}", LOG_LEVEL="DEBUG")
     assert f"The update of {service} failed, and Swarm rolled it back (rollback_completed)." in told
     assert "No changes" in swarm.deploy()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("state", "outcome"),
+    [
+        ("paused", "paused it"),
+        ("rollback_started", "is rolling it back"),
+        ("rollback_paused", "could not roll it back"),
+    ],
+)
+def test_make_deploy_explains_an_update_that_docker_reports(swarm: Swarm, state: str, outcome: str) -> None:
+    """If docker itself fails because of the update, `make deploy` also names the service and what Swarm did."""
+    swarm.deploy()
+    told = swarm.deploy(ok=False, FAILING="mcp-swarm_mcp", FAILING_STATE=state, LOG_LEVEL="DEBUG")
+    assert f"service update {state}" in told
+    assert f"The update of mcp failed, and Swarm {outcome} ({state})." in told

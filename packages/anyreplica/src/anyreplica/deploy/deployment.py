@@ -89,14 +89,15 @@ def deploy(stack: str, choose: Callable[[str, dict[str, RunningService]], str]) 
         _warn_about_nodes(local)
     print(f"Deploying {local or asked} as '{stack}' …", flush=True)
     known = {task.id for task in tasks(stack)}
-    if not _converge(stack, target, DeployProgress(stack, before, known), local, seconds):
+    progress = DeployProgress(stack, before, known, target.services.keys())
+    converged = _converge(stack, target, progress, local, seconds)
+    found = progress.read()
+    for name, failure in progress.failed.items():
+        print(failure, file=sys.stderr)
+        _explain(stack, found.get(name), known)
+    if progress.failed or not converged:
         return False
-    after = {name: each for name, each in services(stack).items() if name in target.services}
-    failed = [name for name, service in after.items() if _was_taken_back(before.get(name), service)]
-    for name in failed:
-        _explain(stack, name, after[name], known)
-    if failed:
-        return False
+    after = {name: each for name, each in found.items() if name in target.services}
     _remove_dropped(stack, target)
     had = before["mcp"].image if "mcp" in before else None
     remembered.remember(stack, target.text, None if had == after["mcp"].image else had)
@@ -250,10 +251,11 @@ def _converge(stack: str, target: Wanted, progress: DeployProgress, local: str |
             progress.look()
             time.sleep(0.5)
         if process.poll() is None:
-            print(
-                f"The stack has not converged within {seconds:g} s (DEPLOY_SECONDS). Swarm continues the deployment.",
-                file=sys.stderr,
-            )
+            late = f"The stack has not converged within {seconds:g} s (DEPLOY_SECONDS)."
+            if progress.failed:
+                print(late, file=sys.stderr)
+                return False
+            print(f"{late} Swarm continues the deployment.", file=sys.stderr)
             for task in [task for task in tasks(stack) if task.error][-3:]:
                 print("\n".join(why(task)), file=sys.stderr)
             return False
@@ -276,15 +278,10 @@ def _without_registry(said: str, local: str | None) -> str:
     return said.strip()
 
 
-def _was_taken_back(before: RunningService | None, after: RunningService) -> bool:
-    began, state = after.update
-    return (before is None or before.update[0] != began) and ("rollback" in state or "paused" in state)
-
-
-def _explain(stack: str, name: str, service: RunningService, known: set[str]) -> None:
-    state = service.update[1]
-    outcome = "rolled it back" if "rollback" in state else "paused it"
-    print(f"The update of {name} failed, and Swarm {outcome} ({state}).", file=sys.stderr)
+def _explain(stack: str, service: RunningService | None, known: set[str]) -> None:
+    """Print the error of the newest new task of a service that has one."""
+    if service is None:
+        return
     its = [task for task in tasks(stack) if task.service == service.found["ID"] and task.id not in known]
     broken = [task for task in its if task.error]
     if broken:
