@@ -34,6 +34,11 @@ class Swarm:
         found: dict[str, Any] = json.loads(self._file.read_text())
         return found
 
+    def image(self, service: str) -> str:
+        """Return the image of a service of the stack `mcp-swarm`."""
+        container = self.state["services"][f"mcp-swarm_{service}"]["Spec"]["TaskTemplate"]["ContainerSpec"]
+        return str(container["Image"])
+
     def scale(self, service: str, replicas: int) -> None:
         """Set the number of replicas, as `docker service scale` does. Swarm then forgets the state of the update."""
         state = self.state

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from anyreplica.deploy import difference
+from anyreplica.deploy import difference, image
 from anyreplica.deploy.running import RunningService
 from conftest import ROOT
 from tests.deploy.conftest import Swarm
@@ -13,6 +13,7 @@ from tests.deploy.conftest import Swarm
 pytestmark = [pytest.mark.servers, pytest.mark.needs("docker")]
 
 KEYS, JOBS, EDGE = "deploy/keys.yml", "deploy/jobs.yml", "deploy/edge.yml"
+SERVER = "registry.example.com:5000/server"
 
 
 def test_a_deployment_says_where_it_serves_and_what_changes(swarm: Swarm) -> None:
@@ -50,6 +51,68 @@ def test_a_rollback_deploys_the_earlier_image(swarm: Swarm) -> None:
     assert images["mcp-swarm_mcp"] == images["mcp-swarm_worker"] == "registry.example.com:5000/server:1"
     told = swarm.deploy("--rollback", LOG_LEVEL="DEBUG")
     assert "from registry.example.com:5000/server:1 to registry.example.com:5000/server:2." in told
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scaled", [False, True])
+def test_a_rollback_after_a_failed_update_skips_no_image(swarm: Swarm, scaled: bool) -> None:
+    """If Swarm has rolled an update back, `make rollback` deploys that image to all services, and then the one before.
+
+    A change of the number of replicas removes the state of the update.
+    """
+    for tag in (1, 2):
+        swarm.deploy(IMAGE=f"{SERVER}:{tag}", OVERLAYS=JOBS)
+    swarm.deploy(ok=False, IMAGE=f"{SERVER}:3", FAILING="mcp-swarm_mcp")
+    assert swarm.image("mcp") == f"{SERVER}:2"
+    assert swarm.image("worker") == f"{SERVER}:3"
+    if scaled:
+        swarm.scale("mcp-swarm_mcp", 5)
+    told = swarm.deploy("--rollback")
+    assert f"The last deployment failed, and the replicas have the image before it: {SERVER}:2." in told
+    assert swarm.image("mcp") == swarm.image("worker") == f"{SERVER}:2"
+    assert f"Going back from {SERVER}:2 to {SERVER}:1." in swarm.deploy("--rollback")
+    assert swarm.image("mcp") == f"{SERVER}:1"
+    assert f"Going back from {SERVER}:1 to {SERVER}:2." in swarm.deploy("--rollback")
+
+
+@pytest.mark.slow
+def test_a_rollback_goes_to_no_image_whose_update_was_paused(swarm: Swarm) -> None:
+    """The replicas before a paused update had the image of the last successful deployment."""
+    paused = {"FAILING": "mcp-swarm_mcp", "FAILING_STATE": "paused"}
+    for tag in (1, 2):
+        swarm.deploy(IMAGE=f"{SERVER}:{tag}")
+    swarm.deploy(ok=False, IMAGE=f"{SERVER}:3", **paused)
+    assert f"Going back from {SERVER}:3 to {SERVER}:2." in swarm.deploy("--rollback")
+    swarm.deploy(ok=False, IMAGE=f"{SERVER}:3", **paused)
+    swarm.deploy(IMAGE=f"{SERVER}:4")
+    assert f"Going back from {SERVER}:4 to {SERVER}:2." in swarm.deploy("--rollback")
+    swarm.deploy(ok=False, IMAGE=f"{SERVER}:5", **paused)
+    swarm.deploy(IMAGE=f"{SERVER}:5")
+    assert f"Going back from {SERVER}:5 to {SERVER}:2." in swarm.deploy("--rollback")
+
+
+@pytest.mark.slow
+def test_a_second_try_with_the_same_image_keeps_the_earlier_one(swarm: Swarm) -> None:
+    """If a deployment has changed the replicas but failed, and its repetition succeeds, the earlier image is known."""
+    swarm.deploy(IMAGE=f"{SERVER}:1", OVERLAYS=JOBS)
+    swarm.deploy(ok=False, IMAGE=f"{SERVER}:2", FAILING="mcp-swarm_worker")
+    swarm.deploy(IMAGE=f"{SERVER}:2")
+    assert f"Going back from {SERVER}:2 to {SERVER}:1." in swarm.deploy("--rollback")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "same"),
+    [
+        ("a/b:1", "a/b:1", True),
+        ("a/b:1@sha256:1", "a/b:1", True),
+        ("a/b:1", "a/b:1@sha256:1", True),
+        ("a/b:1@sha256:1", "a/b:1@sha256:2", False),
+        ("a/b:1", "a/b:2@sha256:1", False),
+    ],
+)
+def test_a_name_without_a_digest_means_any_digest(first: str, second: str, same: bool) -> None:
+    """A tag that was pushed again is another image, if both digests are known."""
+    assert image.same(first, second) is same
 
 
 @pytest.mark.slow

@@ -84,7 +84,8 @@ def deploy(stack: str, choose: Callable[[str, dict[str, RunningService]], str]) 
     _refuse_dropping(before, target)
     for line in secret.make(target.external_secrets):
         print(line)
-    _show_changes(stack, before, target)
+    record = remembered.recall(stack)
+    _show_changes(record, before, target)
     if local:
         _warn_about_nodes(local)
     print(f"Deploying {local or asked} as '{stack}' …", flush=True)
@@ -96,11 +97,12 @@ def deploy(stack: str, choose: Callable[[str, dict[str, RunningService]], str]) 
         print(failure, file=sys.stderr)
         _explain(stack, found.get(name), known)
     if progress.failed or not converged:
+        remembered.remember_failure(stack)
         return False
     after = {name: each for name, each in found.items() if name in target.services}
-    _remove_dropped(stack, target)
-    had = before["mcp"].image if "mcp" in before else None
-    remembered.remember(stack, target.text, None if had == after["mcp"].image else had)
+    _remove_dropped(stack, record, target)
+    present = after["mcp"].image
+    remembered.remember(stack, remembered.Record(target.text, present, _image_before(record, before, present)))
     _print_url(stack, after)
     return True
 
@@ -117,15 +119,23 @@ def same_image(stack: str, before: dict[str, RunningService]) -> str:
 
 
 def earlier_image(stack: str, before: dict[str, RunningService]) -> str:
-    """Return the image that the replicas had before their present one.
+    """Return the image that the replicas had before their present one, or before the last deployment if it failed.
 
     Raises:
         DeploymentRefused: The stack does not run, or its replicas have had no other image.
     """
     running = same_image(stack, before)
-    # If the last deployment did not end well, the record is that of the one before it.
-    recorded = remembered.image(stack)
-    earlier = remembered.earlier_image(stack) if recorded in (None, running.partition("@")[0], running) else recorded
+    record = remembered.recall(stack)
+    taken_back = "rollback" in before["mcp"].update[1]
+    earlier = None if record is None else record.earlier_image
+    if record is not None and not taken_back and not image.same(record.image, running):
+        earlier = record.image  # The last deployment has changed the image, but was not successful.
+    elif taken_back or (record is not None and record.failed):
+        print(
+            f"The last deployment failed, and the replicas have the image before it: {running}. Deploying it to all "
+            "services. To go back further, repeat the rollback after that."
+        )
+        return running
     if earlier is None or earlier == running:
         raise DeploymentRefused(
             f"The replicas of '{stack}' have had no image other than {running} since `make deploy` keeps a "
@@ -215,13 +225,23 @@ def _refuse_dropping(before: dict[str, RunningService], target: Wanted) -> None:
         )
 
 
-def _show_changes(stack: str, before: dict[str, RunningService], target: Wanted) -> None:
-    old = remembered.recall(stack)
-    if old is None:
+def _image_before(record: remembered.Record | None, before: dict[str, RunningService], present: str) -> str | None:
+    """Return the image that the replicas had before their present one; None if they have had no other image."""
+    images = []
+    # Swarm had not completed an update in one of these two states. The replicas before it had the image of the record.
+    if "mcp" in before and before["mcp"].update[1] not in ("updating", "paused"):
+        images.append(before["mcp"].image)
+    if record is not None:
+        images += [record.image, record.earlier_image or present]
+    return next((each for each in images if not image.same(each, present)), None)
+
+
+def _show_changes(record: remembered.Record | None, before: dict[str, RunningService], target: Wanted) -> None:
+    if record is None:
         return
     # `docker service scale` or the autoscaler may have changed the counts since the last deployment.
     counts = {name: service.replicas for name, service in before.items() if service.replicas is not None}
-    changes = difference.lines(old, target.text, counts)
+    changes = difference.lines(record.text, target.text, counts)
     print("\n".join(["Changes:", *(f"  {line}" for line in changes)]) if changes else "No changes in image or files.")
 
 
@@ -288,13 +308,12 @@ def _explain(stack: str, service: RunningService | None, known: set[str]) -> Non
         print("\n".join(f"  {line}" for line in why(broken[-1])), file=sys.stderr)
 
 
-def _remove_dropped(stack: str, target: Wanted) -> None:
+def _remove_dropped(stack: str, record: remembered.Record | None, target: Wanted) -> None:
     """Remove the services that only overlays of the last deployment have.
 
     This comes last: while the update runs, and if Swarm rolls it back, the old replicas still need these services.
     """
-    old = remembered.recall(stack)
-    dropped = (yaml.safe_load(old)["services"].keys() if old else set()) - target.services.keys()
+    dropped = (yaml.safe_load(record.text)["services"].keys() if record else set()) - target.services.keys()
     for name in sorted(dropped & services(stack).keys()):
         docker("service", "rm", f"{stack}_{name}")
         print(f"Removed {name}: none of the files has it any more.")

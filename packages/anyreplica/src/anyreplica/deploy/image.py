@@ -55,6 +55,11 @@ def name_of(image: str) -> str:
     return first if colon and "/" not in tag else name
 
 
+def same(first: str, second: str) -> bool:
+    """Return whether two names mean the same image. A name without a digest is the same as that name with a digest."""
+    return first == second or first.partition("@")[0] == second or first == second.partition("@")[0]
+
+
 def _has_registry(image: str) -> bool:
     first, slash, _ = image.partition("/")
     return bool(slash) and ("." in first or ":" in first or first == "localhost")
