@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from anyreplica.all_settings import Settings
 from anyreplica.deploy import difference, image
 from anyreplica.deploy.running import RunningService
 from conftest import ROOT
@@ -209,22 +210,93 @@ def test_protection_is_not_dropped_by_mistake(swarm: Swarm) -> None:
     swarm.deploy(OVERLAYS="", ALLOW_DROP="AUTH_ENABLED, API_KEYS_FILE")
 
 
+@pytest.mark.slow
+def test_the_protection_of_each_service_is_not_dropped_by_mistake(swarm: Swarm, tmp_path: Path) -> None:
+    """`make deploy` also refuses to drop a protecting setting of another service than mcp, and names the services."""
+    own = tmp_path / "own.yml"
+    own.write_text(
+        'version: "3.8"\n'
+        "services:\n"
+        "  mcp: {environment: {LOGIN_PROVIDER: github}}\n"
+        "  worker: {environment: {LOGIN_PROVIDER: github, METRICS_TOKEN: secret}}\n"
+    )
+    swarm.deploy(OVERLAYS=f"{JOBS} {own}")
+    told = swarm.deploy(ok=False, OVERLAYS=JOBS)
+    assert "would drop LOGIN_PROVIDER METRICS_TOKEN, which" in told
+    assert "These services have the settings: mcp, worker.\n" in told
+    told = swarm.deploy(ok=False, OVERLAYS=JOBS, ALLOW_DROP="LOGIN_PROVIDER")
+    assert "would drop METRICS_TOKEN, which" in told
+    assert "These services have the settings: worker.\n" in told
+    swarm.deploy(OVERLAYS=JOBS, ALLOW_DROP="LOGIN_PROVIDER METRICS_TOKEN")
+    swarm.deploy(OVERLAYS=f"{JOBS} {own}")
+    swarm.deploy(OVERLAYS="", ALLOW_DROP="LOGIN_PROVIDER")  # without the worker, nothing is left to protect
+
+
+def running(environment: list[str], secrets: list[str]) -> RunningService:
+    """Return a running service with some variables and some files of secrets."""
+    files = [{"File": {"Name": secret}, "SecretName": secret} for secret in secrets]
+    container = {"Env": environment, "Secrets": files}
+    return RunningService("mcp", {"Spec": {"TaskTemplate": {"ContainerSpec": container}}})
+
+
 @pytest.mark.parametrize("name", difference.PROTECTING)
 def test_a_protecting_setting_may_be_a_secret(name: str) -> None:
     """A secret with the name of a protecting setting protects, too; a setting that is off does not protect."""
-
-    def running(environment: list[str], secrets: list[str]) -> RunningService:
-        files = [{"File": {"Name": secret}, "SecretName": secret} for secret in secrets]
-        container = {"Env": environment, "Secrets": files}
-        return RunningService("mcp", {"Spec": {"TaskTemplate": {"ContainerSpec": container}}})
-
     secret = name.lower()
     assert difference.dropped(running([f"{name}=x"], []), {}) == [name]
     assert difference.dropped(running([], [secret]), {}) == [name]
     assert difference.dropped(running([f"{name}=x"], []), {"secrets": [{"source": secret}]}) == []
     assert difference.dropped(running([], [secret]), {"environment": {name: "y"}}) == []
-    for off in ("", "0", "false", "off"):
+    for off in ("", "0", "false", "off", "F", "n"):
         assert difference.dropped(running([f"{name}={off}"], []), {}) == []
+        if off:
+            switched_off = {"environment": {name: off}, "secrets": [{"source": secret}]}
+            assert difference.dropped(running([], [secret]), switched_off) == [name], "a variable comes before a secret"
+    for empty in ("", None):
+        assert difference.dropped(running([f"{name}=x"], []), {"environment": {name: empty}}) == [name]
+    # Names as the server reads them: upper and lower case do not matter, and a target may have its folder.
+    assert difference.dropped(running([f"{secret}=x"], []), {}) == [name]
+    assert difference.dropped(running([], [f"/run/secrets/{secret}"]), {}) == [name]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "weaker"),
+    [
+        ("require", "accept", True),
+        ("require", "off", True),
+        ("accept", "off", True),
+        ("require", "require", False),
+        ("accept", "require", False),
+        ("accept", "accept", False),
+        ("off", "accept", False),
+    ],
+)
+def test_weaker_signing_is_dropped_signing(before: str, after: str, weaker: bool) -> None:
+    """With SIGNING=accept in place of SIGNING=require, callers no longer have to sign."""
+    dropped = difference.dropped(running([f"SIGNING={before}"], []), {"environment": {"SIGNING": after}})
+    assert dropped == (["SIGNING"] if weaker else [])
+
+
+AUTHENTICATION = {"auth_enabled", "auth_token", "api_keys_file", "auth_jwt_issuer", "login_provider", "signing"}
+
+
+def test_all_ways_of_authentication_protect() -> None:
+    """The list names real settings, and each setting without which callers need less than before."""
+    protecting = {name.lower() for name in difference.PROTECTING}
+    assert protecting <= Settings.model_fields.keys()
+    assert protecting >= AUTHENTICATION | {"protect_custom_routes", "metrics_token"}
+    groups = ("auth_jwt_", "login_")
+    others = {name for name in Settings.model_fields if name.startswith(groups)} - protecting
+    # Without one of these, the server does not start or uses its default.
+    assert others == {
+        "auth_jwt_algorithms",
+        "login_client_id",
+        "login_client_secret",
+        "login_issuer",
+        "login_tenant",
+        "login_rate_limit",
+        "login_cache_seconds",
+    }
 
 
 @pytest.mark.slow

@@ -209,16 +209,21 @@ def _refuse_unused_secrets(target: Wanted) -> None:
 
 
 def _refuse_dropping(before: dict[str, RunningService], target: Wanted) -> None:
-    """Raise `DeploymentRefused` if the deployment would remove protecting settings without ALLOW_DROP."""
-    if "mcp" not in before:
-        return
+    """Raise `DeploymentRefused` if the deployment would remove protecting settings of a service without ALLOW_DROP."""
     allowed = set(re.split(r"[\s,]+", os.environ.get("ALLOW_DROP", "")))
-    dropped = [name for name in difference.dropped(before["mcp"], target.services["mcp"]) if name not in allowed]
-    if dropped:
-        names = " ".join(dropped)
-        ran_with = before["mcp"].overlays
+    wanted_services = target.services
+    dropped = {
+        name: [each for each in difference.dropped(before[name], wanted_services[name]) if each not in allowed]
+        for name in sorted(before.keys() & wanted_services.keys())
+    }
+    lost = {each for settings in dropped.values() for each in settings}
+    if lost:
+        names = " ".join(name for name in difference.PROTECTING if name in lost)
+        having = ", ".join(name for name, settings in dropped.items() if settings)
+        ran_with = before["mcp"].overlays if "mcp" in before else None
         raise DeploymentRefused(
             f"Refused: this deployment would drop {names}, which the running stack has. Nothing has changed.\n"
+            f"These services have the settings: {having}.\n"
             + (f'The running stack has OVERLAYS="{ran_with}".\n' if ran_with else "")
             + "To keep the settings, deploy with the overlay that has them.\n"
             + f'To drop the settings: ALLOW_DROP="{names}" make deploy'
