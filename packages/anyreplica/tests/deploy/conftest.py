@@ -46,6 +46,24 @@ class Swarm:
         state["services"][service].pop("UpdateStatus", None)
         self._file.write_text(json.dumps(state))
 
+    def put(self, **parts: dict[str, int] | None) -> None:
+        """Set the tasks and networks that are still listed, each with the number of times, or None: docker fails."""
+        self._file.write_text(json.dumps(self.state | parts))
+
+    def undeploy(self, *, ok: bool = True, **settings: str) -> str:
+        """Run `make undeploy` with variables and return its output; `ok` says whether it must succeed."""
+        done = subprocess.run(
+            ["make", "undeploy"],
+            cwd=ROOT,
+            env=environment(**self._settings, **settings),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        assert (done.returncode == 0) is ok, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
     def deploy(self, *arguments: str, ok: bool = True, **settings: str) -> str:
         """Run `make deploy` with variables and return its output; `ok` says whether it must succeed."""
         done = subprocess.run(

@@ -64,13 +64,8 @@ def answer(arguments: list[str], state: dict[str, Any]) -> str:
             return of_stack(rest, state)
         case ["config", *rest]:
             return of_configs(rest, state["configs"])
-        case ["service", "ls", *_]:
-            return "\n".join(state["services"])
-        case ["service", "rm", name]:
-            del state["services"][name]
-            return str(name)
-        case ["service", "inspect", *names]:
-            return json.dumps([state["services"][name] for name in names])
+        case ["service", *rest]:
+            return of_services(rest, state["services"])
         case ["secret", "inspect", name] if name in state["secrets"]:
             return "[]"
         case ["secret", "create", name, "-"]:
@@ -80,7 +75,34 @@ def answer(arguments: list[str], state: dict[str, Any]) -> str:
             return os.environ.get("REPEATABLE", "")
         case ["context", "inspect", *_]:
             return "unix:///var/run/docker.sock"
+        case ["network", "ls", *_]:
+            if state["networks"] is None:
+                sys.exit("Cannot connect to the Docker daemon.")
+            return going(state["networks"])
     sys.exit(f"this stand-in does not support: docker {' '.join(arguments)}")
+
+
+def of_services(arguments: list[str], services: dict[str, Any]) -> str:
+    """Return the output of `docker service`."""
+    match arguments:
+        case ["ls", *_]:
+            return "\n".join(services)
+        case ["rm", name]:
+            del services[name]
+            return str(name)
+        case ["inspect", *names]:
+            return json.dumps([services[name] for name in names])
+    sys.exit(f"this stand-in does not support: docker service {' '.join(arguments)}")
+
+
+def going(parts: dict[str, int]) -> str:
+    """Return the names of parts that are being removed; each value is the number of times that it is still listed."""
+    names = "\n".join(parts)
+    for name in [*parts]:
+        parts[name] -= 1
+        if not parts[name]:
+            del parts[name]
+    return names
 
 
 def of_stack(arguments: list[str], state: dict[str, Any]) -> str:
@@ -88,6 +110,10 @@ def of_stack(arguments: list[str], state: dict[str, Any]) -> str:
     match arguments:
         case ["config", *files]:
             return config(files)
+        case ["ps", *_]:
+            return going(state.get("tasks", {})) or sys.exit("nothing found in stack: mcp-swarm")
+        case ["rm", _]:
+            state["services"] = {}
         case ["deploy", *options, stack]:
             found = yaml.safe_load(config(options[options.index("--compose-file") :]))
             names = {key: each.get("name", key) for key, each in found.get("secrets", {}).items()}
