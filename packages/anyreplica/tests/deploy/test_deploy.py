@@ -145,6 +145,17 @@ def test_the_names_of_replaced_secrets_are_kept(swarm: Swarm) -> None:
 
 
 @pytest.mark.slow
+def test_a_renewed_token_of_the_metrics_is_kept(swarm: Swarm) -> None:
+    """METRICS_TOKEN_SECRET names the secret of the replicas and of the autoscaler, and the next deployment keeps it."""
+    swarm.deploy(OVERLAYS="deploy/autoscale.yml")
+    swarm.deploy(METRICS_TOKEN_SECRET="metrics_token_2")
+    assert "Keeping METRICS_TOKEN_SECRET=metrics_token_2 of the running stack." in swarm.deploy()
+    for name in ("mcp", "autoscale"):
+        container = swarm.state["services"][f"mcp-swarm_{name}"]["Spec"]["TaskTemplate"]["ContainerSpec"]
+        assert {"File": {"Name": "metrics_token"}, "SecretName": "metrics_token_2"} in container["Secrets"]
+
+
+@pytest.mark.slow
 def test_a_renewed_certificate_is_kept(swarm: Swarm, tmp_path: Path) -> None:
     """With the lines for TLS of the proxy, EDGE_PEM_SECRET names the certificate, and the next deployment keeps it."""
     commented = r"^( *)# (?=secrets:| {2}edge_pem:| {4}external: true$| {4}name: \$\{EDGE)"
