@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +155,8 @@ if __name__ == "__main__":
         written.replace(STATE)
     if said:
         print(said)
-    # Docker's exit code is 0 after a rollback that is complete, because all tasks run then.
-    if sys.argv[1:3] == ["stack", "deploy"] and os.environ.get("FAILING_STATE"):
-        sys.exit(f"service update {os.environ['FAILING_STATE']}")
+    if sys.argv[1:3] == ["stack", "deploy"]:
+        time.sleep(float(os.environ.get("WAITING_SECONDS", "0")))  # until all tasks run
+        # Docker's exit code is 0 after a rollback that is complete, because all tasks run then.
+        if os.environ.get("FAILING_STATE"):
+            sys.exit(f"service update {os.environ['FAILING_STATE']}")

@@ -352,3 +352,16 @@ def test_make_deploy_explains_an_update_that_docker_reports(swarm: Swarm, state:
     told = swarm.deploy(ok=False, FAILING="mcp-swarm_mcp", FAILING_STATE=state, LOG_LEVEL="DEBUG")
     assert f"service update {state}" in told
     assert f"The update of mcp failed, and Swarm {outcome} ({state})." in told
+
+
+@pytest.mark.slow
+def test_the_time_limit_may_pass_during_a_rollback(swarm: Swarm) -> None:
+    """After the time limit, `make deploy` says whether Swarm goes on with the deployment or takes it back."""
+    limit = {"DEPLOY_SECONDS": "5", "WAITING_SECONDS": "60"}
+    late = "The stack has not converged within 5 s (DEPLOY_SECONDS)."
+    swarm.deploy()
+    told = swarm.deploy(ok=False, FAILING="mcp-swarm_mcp", FAILING_STATE="rollback_started", **limit)
+    assert f"{late}\nThe update of mcp failed, and Swarm is rolling it back (rollback_started)." in told
+    told = swarm.deploy(ok=False, **limit)
+    assert f"{late} Swarm continues the deployment.\n" in told
+    assert "failed" not in told

@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from urllib.parse import urlsplit
 
 import yaml
@@ -91,12 +91,14 @@ def deploy(stack: str, choose: Callable[[str, dict[str, RunningService]], str]) 
     print(f"Deploying {local or asked} as '{stack}' …", flush=True)
     known = {task.id for task in tasks(stack)}
     progress = DeployProgress(stack, before, known, target.services.keys())
-    converged = _converge(stack, target, progress, local, seconds)
+    exit_code = _converge(stack, target, progress, local, seconds)
     found = progress.read()
+    if exit_code is None:
+        _print_late(stack, seconds, progress.failed)
     for name, failure in progress.failed.items():
         print(failure, file=sys.stderr)
         _explain(stack, found.get(name), known)
-    if progress.failed or not converged:
+    if progress.failed or exit_code != 0:
         remembered.remember_failure(stack)
         return False
     after = {name: each for name, each in found.items() if name in target.services}
@@ -126,11 +128,11 @@ def earlier_image(stack: str, before: dict[str, RunningService]) -> str:
     """
     running = same_image(stack, before)
     record = remembered.recall(stack)
-    taken_back = "rollback" in before["mcp"].update[1]
+    rolled_back = "rollback" in before["mcp"].update[1]
     earlier = None if record is None else record.earlier_image
-    if record is not None and not taken_back and not image.same(record.image, running):
+    if record is not None and not rolled_back and not image.same(record.image, running):
         earlier = record.image  # The last deployment has changed the image, but was not successful.
-    elif taken_back or (record is not None and record.failed):
+    elif rolled_back or (record is not None and record.failed):
         print(
             f"The last deployment failed, and the replicas have the image before it: {running}. Deploying it to all "
             "services. To go back further, repeat the rollback after that."
@@ -260,8 +262,8 @@ def _warn_about_nodes(local: str) -> None:
         )
 
 
-def _converge(stack: str, target: Wanted, progress: DeployProgress, local: str | None, seconds: float) -> bool:
-    """Deploy, print the progress, and return whether the stack has converged within the time limit."""
+def _converge(stack: str, target: Wanted, progress: DeployProgress, local: str | None, seconds: float) -> int | None:
+    """Deploy, print the progress, and return docker's exit code; None if docker still waits after the time limit."""
     flags = ["--detach=false", *os.environ.get("DEPLOY_FLAGS", "").split()]
     process = subprocess.Popen(
         ["docker", *target.deploy(stack, *flags)],
@@ -276,14 +278,7 @@ def _converge(stack: str, target: Wanted, progress: DeployProgress, local: str |
             progress.look()
             time.sleep(0.5)
         if process.poll() is None:
-            late = f"The stack has not converged within {seconds:g} s (DEPLOY_SECONDS)."
-            if progress.failed:
-                print(late, file=sys.stderr)
-                return False
-            print(f"{late} Swarm continues the deployment.", file=sys.stderr)
-            for task in [task for task in tasks(stack) if task.error][-3:]:
-                print("\n".join(why(task)), file=sys.stderr)
-            return False
+            return None
     finally:
         process.kill()
         _, said = process.communicate()
@@ -291,7 +286,15 @@ def _converge(stack: str, target: Wanted, progress: DeployProgress, local: str |
     said = _without_registry(said, local)
     if said:
         print(said, file=sys.stderr)
-    return process.returncode == 0
+    return process.returncode
+
+
+def _print_late(stack: str, seconds: float, failed: Collection[str]) -> None:
+    """Print that the time limit has passed, and the last errors of the stack if no service has failed."""
+    goes_on = "" if failed else " Swarm continues the deployment."
+    print(f"The stack has not converged within {seconds:g} s (DEPLOY_SECONDS).{goes_on}", file=sys.stderr)
+    for task in [] if failed else [task for task in tasks(stack) if task.error][-3:]:
+        print("\n".join(why(task)), file=sys.stderr)
 
 
 def _without_registry(said: str, local: str | None) -> str:
