@@ -6,15 +6,48 @@
 set -euo pipefail
 stack=$1
 seconds=${UNDEPLOY_SECONDS:-120}
+case $seconds in
+  *[!0-9]* | ??????*)
+    echo "UNDEPLOY_SECONDS=$seconds: not a whole number of seconds from 0 to 99999." >&2
+    exit 2 ;;
+esac
 label=com.docker.stack.namespace=$stack
-left() {
-  docker service ls --quiet --filter "label=$label"
-  docker stack ps --quiet "$stack" 2>/dev/null || true
-  docker network ls --quiet --filter "label=$label"
+errors=$(mktemp)
+trap 'rm -f "$errors"' EXIT
+
+# macOS has no timeout.
+limited() {
+  if command -v timeout >/dev/null; then timeout 60 docker "$@"; else docker "$@"; fi
 }
-until [ -z "$(left)" ]; do
+
+# list KIND COMMAND...: print what a docker command lists, with its kind.
+list() {
+  local kind=$1 names status=0
+  shift
+  names=$(limited "$@" --format '{{.Name}}' 2>"$errors") || status=$?
+  if [ "$status" -eq 124 ]; then
+    echo "docker $1 $2: no answer within 60 s." >&2
+    exit 1
+  fi
+  # `docker stack ps` fails if the stack has no task.
+  if [ "$status" -ne 0 ] && ! grep -qi "nothing found" "$errors"; then
+    cat "$errors" >&2
+    exit 1
+  fi
+  [ -z "$names" ] || while read -r name; do echo "  $kind $name"; done <<<"$names"
+}
+
+left() {
+  list service service ls --filter "label=$label"
+  list task stack ps "$stack"
+  list network network ls --filter "label=$label"
+}
+
+while true; do
+  rest=$(left)
+  [ -n "$rest" ] || exit 0
   if [ "$SECONDS" -ge "$seconds" ]; then
-    echo "Parts of the stack $stack still exist after $seconds s (UNDEPLOY_SECONDS); see: docker stack ps $stack" >&2
+    printf '%s\n' "After $seconds s (UNDEPLOY_SECONDS), these parts of the stack $stack still exist:" "$rest" >&2
     exit 1
   fi
   sleep 1

@@ -34,11 +34,35 @@ class Swarm:
         found: dict[str, Any] = json.loads(self._file.read_text())
         return found
 
+    def image(self, service: str) -> str:
+        """Return the image of a service of the stack `mcp-swarm`."""
+        container = self.state["services"][f"mcp-swarm_{service}"]["Spec"]["TaskTemplate"]["ContainerSpec"]
+        return str(container["Image"])
+
     def scale(self, service: str, replicas: int) -> None:
-        """Set the number of replicas, as `docker service scale` does."""
+        """Set the number of replicas, as `docker service scale` does. Swarm then forgets the state of the update."""
         state = self.state
         state["services"][service]["Spec"]["Mode"]["Replicated"]["Replicas"] = replicas
+        state["services"][service].pop("UpdateStatus", None)
         self._file.write_text(json.dumps(state))
+
+    def put(self, **parts: dict[str, int] | None) -> None:
+        """Set the tasks and networks that are still listed, each with the number of times, or None: docker fails."""
+        self._file.write_text(json.dumps(self.state | parts))
+
+    def undeploy(self, *, ok: bool = True, **settings: str) -> str:
+        """Run `make undeploy` with variables and return its output; `ok` says whether it must succeed."""
+        done = subprocess.run(
+            ["make", "undeploy"],
+            cwd=ROOT,
+            env=environment(**self._settings, **settings),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        assert (done.returncode == 0) is ok, done.stdout + done.stderr
+        return done.stdout + done.stderr
 
     def deploy(self, *arguments: str, ok: bool = True, **settings: str) -> str:
         """Run `make deploy` with variables and return its output; `ok` says whether it must succeed."""

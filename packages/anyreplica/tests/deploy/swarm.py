@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ def config(arguments: list[str]) -> str:
     return done.stdout
 
 
-def service(name: str, wanted: dict[str, Any], names: dict[str, str], failing: bool) -> dict[str, Any]:
+def service(name: str, wanted: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
     """Return a service as `docker service inspect` shows it; `names` has the secrets of the stack and their names."""
     deploy = wanted.get("deploy", {})
     replicated = {} if deploy.get("mode") == "global" else {"Replicated": {"Replicas": deploy.get("replicas", 1)}}
@@ -44,8 +45,17 @@ def service(name: str, wanted: dict[str, Any], names: dict[str, str], failing: b
         "ID": name,
         "Spec": {**spec, "TaskTemplate": {"ContainerSpec": container}},
         "Endpoint": {"Ports": [{"PublishedPort": port["published"]} for port in wanted.get("ports", ())]},
-        **({"UpdateStatus": {"StartedAt": "later", "State": "rollback_completed"}} if failing else {}),
     }
+
+
+def failed(old: dict[str, Any] | None, new: dict[str, Any], update: int) -> dict[str, Any]:
+    """Return a service after its update has failed in the state that FAILING_STATE names.
+
+    If Swarm pauses the update, the service has its new description. Otherwise Swarm has taken the old one again.
+    """
+    state = os.environ.get("FAILING_STATE", "rollback_completed")
+    described = new if state == "paused" or old is None else old
+    return {**described, "UpdateStatus": {"StartedAt": str(update), "State": state}}
 
 
 def answer(arguments: list[str], state: dict[str, Any]) -> str:
@@ -55,13 +65,8 @@ def answer(arguments: list[str], state: dict[str, Any]) -> str:
             return of_stack(rest, state)
         case ["config", *rest]:
             return of_configs(rest, state["configs"])
-        case ["service", "ls", *_]:
-            return "\n".join(state["services"])
-        case ["service", "rm", name]:
-            del state["services"][name]
-            return str(name)
-        case ["service", "inspect", *names]:
-            return json.dumps([state["services"][name] for name in names])
+        case ["service", *rest]:
+            return of_services(rest, state["services"])
         case ["secret", "inspect", name] if name in state["secrets"]:
             return "[]"
         case ["secret", "create", name, "-"]:
@@ -71,7 +76,34 @@ def answer(arguments: list[str], state: dict[str, Any]) -> str:
             return os.environ.get("REPEATABLE", "")
         case ["context", "inspect", *_]:
             return "unix:///var/run/docker.sock"
+        case ["network", "ls", *_]:
+            if state["networks"] is None:
+                sys.exit("Cannot connect to the Docker daemon.")
+            return going(state["networks"])
     sys.exit(f"this stand-in does not support: docker {' '.join(arguments)}")
+
+
+def of_services(arguments: list[str], services: dict[str, Any]) -> str:
+    """Return the output of `docker service`."""
+    match arguments:
+        case ["ls", *_]:
+            return "\n".join(services)
+        case ["rm", name]:
+            del services[name]
+            return str(name)
+        case ["inspect", *names]:
+            return json.dumps([services[name] for name in names])
+    sys.exit(f"this stand-in does not support: docker service {' '.join(arguments)}")
+
+
+def going(parts: dict[str, int]) -> str:
+    """Return the names of parts that are being removed; each value is the number of times that it is still listed."""
+    names = "\n".join(parts)
+    for name in [*parts]:
+        parts[name] -= 1
+        if not parts[name]:
+            del parts[name]
+    return names
 
 
 def of_stack(arguments: list[str], state: dict[str, Any]) -> str:
@@ -79,14 +111,19 @@ def of_stack(arguments: list[str], state: dict[str, Any]) -> str:
     match arguments:
         case ["config", *files]:
             return config(files)
+        case ["ps", *_]:
+            return going(state.get("tasks", {})) or sys.exit("nothing found in stack: mcp-swarm")
+        case ["rm", _]:
+            state["services"] = {}
         case ["deploy", *options, stack]:
             found = yaml.safe_load(config(options[options.index("--compose-file") :]))
             names = {key: each.get("name", key) for key, each in found.get("secrets", {}).items()}
-            failing = os.environ.get("FAILING")
-            state["services"] |= {
-                f"{stack}_{name}": service(f"{stack}_{name}", wanted, names, failing == f"{stack}_{name}")
-                for name, wanted in found["services"].items()
-            }
+            made = {f"{stack}_{name}": each for name, each in found["services"].items()}
+            deployed = {name: service(name, each, names) for name, each in made.items()}
+            state["updates"] = state.get("updates", 0) + 1
+            if failing := os.environ.get("FAILING"):
+                deployed[failing] = failed(state["services"].get(failing), deployed[failing], state["updates"])
+            state["services"] |= deployed
             state["deployed"] = {"OBSERVABILITY_CFG": os.environ["OBSERVABILITY_CFG"], "IMAGE": os.environ["IMAGE"]}
     return ""
 
@@ -118,3 +155,8 @@ if __name__ == "__main__":
         written.replace(STATE)
     if said:
         print(said)
+    if sys.argv[1:3] == ["stack", "deploy"]:
+        time.sleep(float(os.environ.get("WAITING_SECONDS", "0")))  # until all tasks run
+        # Docker's exit code is 0 after a rollback that is complete, because all tasks run then.
+        if os.environ.get("FAILING_STATE"):
+            sys.exit(f"service update {os.environ['FAILING_STATE']}")

@@ -43,6 +43,24 @@ def test_only_the_autoscaler_reaches_the_api() -> None:
 
 
 @pytest.mark.needs("docker")
+@pytest.mark.parametrize(
+    "overlays",
+    [
+        ("deploy/autoscale.yml",),
+        ("deploy/autoscale.yml", "deploy/observability.yml"),
+        ("deploy/observability.yml", "deploy/autoscale.yml"),
+    ],
+)
+def test_the_autoscaler_gets_another_secret_with_the_replicas(overlays: tuple[str, ...]) -> None:
+    """METRICS_TOKEN_SECRET names the secret of the replicas and of all that read their metrics."""
+    for settings, name in (({}, "metrics_token"), ({"METRICS_TOKEN_SECRET": "metrics_token_2"}, "metrics_token_2")):
+        stack = merged(*overlays, **settings)
+        assert stack["secrets"]["metrics_token"] == {"name": name, "external": True}
+        for service in {"mcp", "autoscale", "prometheus"} & stack["services"].keys():
+            assert "metrics_token" in secrets_of(stack["services"][service])
+
+
+@pytest.mark.needs("docker")
 def test_the_labels_make_policies() -> None:
     """The labels of the overlays are those that the autoscaler reads."""
     assert merged("deploy/autoscale.yml")["secrets"]["metrics_token"]["external"] is True

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from anyreplica.deploy import difference
+from anyreplica.all_settings import Settings
+from anyreplica.deploy import difference, image
 from anyreplica.deploy.running import RunningService
 from conftest import ROOT
 from tests.deploy.conftest import Swarm
@@ -13,6 +14,7 @@ from tests.deploy.conftest import Swarm
 pytestmark = [pytest.mark.servers, pytest.mark.needs("docker")]
 
 KEYS, JOBS, EDGE = "deploy/keys.yml", "deploy/jobs.yml", "deploy/edge.yml"
+SERVER = "registry.example.com:5000/server"
 
 
 def test_a_deployment_says_where_it_serves_and_what_changes(swarm: Swarm) -> None:
@@ -53,6 +55,68 @@ def test_a_rollback_deploys_the_earlier_image(swarm: Swarm) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("scaled", [False, True])
+def test_a_rollback_after_a_failed_update_skips_no_image(swarm: Swarm, scaled: bool) -> None:
+    """If Swarm has rolled an update back, `make rollback` deploys that image to all services, and then the one before.
+
+    A change of the number of replicas removes the state of the update.
+    """
+    for tag in (1, 2):
+        swarm.deploy(IMAGE=f"{SERVER}:{tag}", OVERLAYS=JOBS)
+    swarm.deploy(ok=False, IMAGE=f"{SERVER}:3", FAILING="mcp-swarm_mcp")
+    assert swarm.image("mcp") == f"{SERVER}:2"
+    assert swarm.image("worker") == f"{SERVER}:3"
+    if scaled:
+        swarm.scale("mcp-swarm_mcp", 5)
+    told = swarm.deploy("--rollback")
+    assert f"The last deployment failed, and the replicas have the image before it: {SERVER}:2." in told
+    assert swarm.image("mcp") == swarm.image("worker") == f"{SERVER}:2"
+    assert f"Going back from {SERVER}:2 to {SERVER}:1." in swarm.deploy("--rollback")
+    assert swarm.image("mcp") == f"{SERVER}:1"
+    assert f"Going back from {SERVER}:1 to {SERVER}:2." in swarm.deploy("--rollback")
+
+
+@pytest.mark.slow
+def test_a_rollback_goes_to_no_image_whose_update_was_paused(swarm: Swarm) -> None:
+    """The replicas before a paused update had the image of the last successful deployment."""
+    paused = {"FAILING": "mcp-swarm_mcp", "FAILING_STATE": "paused"}
+    for tag in (1, 2):
+        swarm.deploy(IMAGE=f"{SERVER}:{tag}")
+    swarm.deploy(ok=False, IMAGE=f"{SERVER}:3", **paused)
+    assert f"Going back from {SERVER}:3 to {SERVER}:2." in swarm.deploy("--rollback")
+    swarm.deploy(ok=False, IMAGE=f"{SERVER}:3", **paused)
+    swarm.deploy(IMAGE=f"{SERVER}:4")
+    assert f"Going back from {SERVER}:4 to {SERVER}:2." in swarm.deploy("--rollback")
+    swarm.deploy(ok=False, IMAGE=f"{SERVER}:5", **paused)
+    swarm.deploy(IMAGE=f"{SERVER}:5")
+    assert f"Going back from {SERVER}:5 to {SERVER}:2." in swarm.deploy("--rollback")
+
+
+@pytest.mark.slow
+def test_a_second_try_with_the_same_image_keeps_the_earlier_one(swarm: Swarm) -> None:
+    """If a deployment has changed the replicas but failed, and its repetition succeeds, the earlier image is known."""
+    swarm.deploy(IMAGE=f"{SERVER}:1", OVERLAYS=JOBS)
+    swarm.deploy(ok=False, IMAGE=f"{SERVER}:2", FAILING="mcp-swarm_worker")
+    swarm.deploy(IMAGE=f"{SERVER}:2")
+    assert f"Going back from {SERVER}:2 to {SERVER}:1." in swarm.deploy("--rollback")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "same"),
+    [
+        ("a/b:1", "a/b:1", True),
+        ("a/b:1@sha256:1", "a/b:1", True),
+        ("a/b:1", "a/b:1@sha256:1", True),
+        ("a/b:1@sha256:1", "a/b:1@sha256:2", False),
+        ("a/b:1", "a/b:2@sha256:1", False),
+    ],
+)
+def test_a_name_without_a_digest_means_any_digest(first: str, second: str, same: bool) -> None:
+    """A tag that was pushed again is another image, if both digests are known."""
+    assert image.same(first, second) is same
+
+
+@pytest.mark.slow
 def test_the_number_of_replicas_is_kept(swarm: Swarm) -> None:
     """Numbers of replicas and workers, also from `docker service scale`, are kept unless a variable sets others."""
     swarm.deploy(OVERLAYS=JOBS, REPLICAS="2", WORKERS="3")
@@ -78,6 +142,17 @@ def test_the_names_of_replaced_secrets_are_kept(swarm: Swarm) -> None:
     assert "Keeping REQUEST_STATE_KEYS_SECRET=request_state_keys_2 of the running stack." in told
     secrets = swarm.state["services"]["mcp-swarm_mcp"]["Spec"]["TaskTemplate"]["ContainerSpec"]["Secrets"]
     assert {each["SecretName"] for each in secrets} == {"api_keys", "request_state_keys_2"}
+
+
+@pytest.mark.slow
+def test_a_renewed_token_of_the_metrics_is_kept(swarm: Swarm) -> None:
+    """METRICS_TOKEN_SECRET names the secret of the replicas and of the autoscaler, and the next deployment keeps it."""
+    swarm.deploy(OVERLAYS="deploy/autoscale.yml")
+    swarm.deploy(METRICS_TOKEN_SECRET="metrics_token_2")
+    assert "Keeping METRICS_TOKEN_SECRET=metrics_token_2 of the running stack." in swarm.deploy()
+    for name in ("mcp", "autoscale"):
+        container = swarm.state["services"][f"mcp-swarm_{name}"]["Spec"]["TaskTemplate"]["ContainerSpec"]
+        assert {"File": {"Name": "metrics_token"}, "SecretName": "metrics_token_2"} in container["Secrets"]
 
 
 @pytest.mark.slow
@@ -146,22 +221,93 @@ def test_protection_is_not_dropped_by_mistake(swarm: Swarm) -> None:
     swarm.deploy(OVERLAYS="", ALLOW_DROP="AUTH_ENABLED, API_KEYS_FILE")
 
 
+@pytest.mark.slow
+def test_the_protection_of_each_service_is_not_dropped_by_mistake(swarm: Swarm, tmp_path: Path) -> None:
+    """`make deploy` also refuses to drop a protecting setting of another service than mcp, and names the services."""
+    own = tmp_path / "own.yml"
+    own.write_text(
+        'version: "3.8"\n'
+        "services:\n"
+        "  mcp: {environment: {LOGIN_PROVIDER: github}}\n"
+        "  worker: {environment: {LOGIN_PROVIDER: github, METRICS_TOKEN: secret}}\n"
+    )
+    swarm.deploy(OVERLAYS=f"{JOBS} {own}")
+    told = swarm.deploy(ok=False, OVERLAYS=JOBS)
+    assert "would drop LOGIN_PROVIDER METRICS_TOKEN, which" in told
+    assert "These services have the settings: mcp, worker.\n" in told
+    told = swarm.deploy(ok=False, OVERLAYS=JOBS, ALLOW_DROP="LOGIN_PROVIDER")
+    assert "would drop METRICS_TOKEN, which" in told
+    assert "These services have the settings: worker.\n" in told
+    swarm.deploy(OVERLAYS=JOBS, ALLOW_DROP="LOGIN_PROVIDER METRICS_TOKEN")
+    swarm.deploy(OVERLAYS=f"{JOBS} {own}")
+    swarm.deploy(OVERLAYS="", ALLOW_DROP="LOGIN_PROVIDER")  # without the worker, nothing is left to protect
+
+
+def running(environment: list[str], secrets: list[str]) -> RunningService:
+    """Return a running service with some variables and some files of secrets."""
+    files = [{"File": {"Name": secret}, "SecretName": secret} for secret in secrets]
+    container = {"Env": environment, "Secrets": files}
+    return RunningService("mcp", {"Spec": {"TaskTemplate": {"ContainerSpec": container}}})
+
+
 @pytest.mark.parametrize("name", difference.PROTECTING)
 def test_a_protecting_setting_may_be_a_secret(name: str) -> None:
     """A secret with the name of a protecting setting protects, too; a setting that is off does not protect."""
-
-    def running(environment: list[str], secrets: list[str]) -> RunningService:
-        files = [{"File": {"Name": secret}, "SecretName": secret} for secret in secrets]
-        container = {"Env": environment, "Secrets": files}
-        return RunningService("mcp", {"Spec": {"TaskTemplate": {"ContainerSpec": container}}})
-
     secret = name.lower()
     assert difference.dropped(running([f"{name}=x"], []), {}) == [name]
     assert difference.dropped(running([], [secret]), {}) == [name]
     assert difference.dropped(running([f"{name}=x"], []), {"secrets": [{"source": secret}]}) == []
     assert difference.dropped(running([], [secret]), {"environment": {name: "y"}}) == []
-    for off in ("", "0", "false", "off"):
+    for off in ("", "0", "false", "off", "F", "n"):
         assert difference.dropped(running([f"{name}={off}"], []), {}) == []
+        if off:
+            switched_off = {"environment": {name: off}, "secrets": [{"source": secret}]}
+            assert difference.dropped(running([], [secret]), switched_off) == [name], "a variable comes before a secret"
+    for empty in ("", None):
+        assert difference.dropped(running([f"{name}=x"], []), {"environment": {name: empty}}) == [name]
+    # Names as the server reads them: upper and lower case do not matter, and a target may have its folder.
+    assert difference.dropped(running([f"{secret}=x"], []), {}) == [name]
+    assert difference.dropped(running([], [f"/run/secrets/{secret}"]), {}) == [name]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "weaker"),
+    [
+        ("require", "accept", True),
+        ("require", "off", True),
+        ("accept", "off", True),
+        ("require", "require", False),
+        ("accept", "require", False),
+        ("accept", "accept", False),
+        ("off", "accept", False),
+    ],
+)
+def test_weaker_signing_is_dropped_signing(before: str, after: str, weaker: bool) -> None:
+    """With SIGNING=accept in place of SIGNING=require, callers no longer have to sign."""
+    dropped = difference.dropped(running([f"SIGNING={before}"], []), {"environment": {"SIGNING": after}})
+    assert dropped == (["SIGNING"] if weaker else [])
+
+
+AUTHENTICATION = {"auth_enabled", "auth_token", "api_keys_file", "auth_jwt_issuer", "login_provider", "signing"}
+
+
+def test_all_ways_of_authentication_protect() -> None:
+    """The list names real settings, and each setting without which callers need less than before."""
+    protecting = {name.lower() for name in difference.PROTECTING}
+    assert protecting <= Settings.model_fields.keys()
+    assert protecting >= AUTHENTICATION | {"protect_custom_routes", "metrics_token"}
+    groups = ("auth_jwt_", "login_")
+    others = {name for name in Settings.model_fields if name.startswith(groups)} - protecting
+    # Without one of these, the server does not start or uses its default.
+    assert others == {
+        "auth_jwt_algorithms",
+        "login_client_id",
+        "login_client_secret",
+        "login_issuer",
+        "login_tenant",
+        "login_rate_limit",
+        "login_cache_seconds",
+    }
 
 
 @pytest.mark.slow
@@ -189,3 +335,33 @@ def test_make_deploy_fails_after_a_rollback(swarm: Swarm, service: str) -> None:
     told = swarm.deploy(ok=False, FAILING=f"mcp-swarm_{service}", LOG_LEVEL="DEBUG")
     assert f"The update of {service} failed, and Swarm rolled it back (rollback_completed)." in told
     assert "No changes" in swarm.deploy()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("state", "outcome"),
+    [
+        ("paused", "paused it"),
+        ("rollback_started", "is rolling it back"),
+        ("rollback_paused", "could not roll it back"),
+    ],
+)
+def test_make_deploy_explains_an_update_that_docker_reports(swarm: Swarm, state: str, outcome: str) -> None:
+    """If docker itself fails because of the update, `make deploy` also names the service and what Swarm did."""
+    swarm.deploy()
+    told = swarm.deploy(ok=False, FAILING="mcp-swarm_mcp", FAILING_STATE=state, LOG_LEVEL="DEBUG")
+    assert f"service update {state}" in told
+    assert f"The update of mcp failed, and Swarm {outcome} ({state})." in told
+
+
+@pytest.mark.slow
+def test_the_time_limit_may_pass_during_a_rollback(swarm: Swarm) -> None:
+    """After the time limit, `make deploy` says whether Swarm goes on with the deployment or takes it back."""
+    limit = {"DEPLOY_SECONDS": "5", "WAITING_SECONDS": "60"}
+    late = "The stack has not converged within 5 s (DEPLOY_SECONDS)."
+    swarm.deploy()
+    told = swarm.deploy(ok=False, FAILING="mcp-swarm_mcp", FAILING_STATE="rollback_started", **limit)
+    assert f"{late}\nThe update of mcp failed, and Swarm is rolling it back (rollback_started)." in told
+    told = swarm.deploy(ok=False, **limit)
+    assert f"{late} Swarm continues the deployment.\n" in told
+    assert "failed" not in told

@@ -48,7 +48,8 @@ examples:
 
 exit codes:
   0  the stack serves
-  1  docker failed, Swarm rolled the update back, or the time limit passed
+  1  docker failed or did not answer, Swarm paused the update or rolled it
+     back, or the time limit passed
   2  refused; nothing has changed
 """
 
@@ -67,7 +68,8 @@ def main(arguments: Sequence[str]) -> int:
         dest="choose",
         action="store_const",
         const=earlier_image,
-        help="deploy the image that the replicas had before their present one (make rollback)",
+        help="deploy the image that the replicas had before their present one, or before the last deployment if it "
+        "failed (make rollback)",
     )
     image.add_argument(
         "--same-image",

@@ -1,11 +1,12 @@
 """A deployment: what it keeps of the running stack, what it refuses, what it prints, and what it removes at the end."""
 
+import math
 import os
 import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from urllib.parse import urlsplit
 
 import yaml
@@ -65,9 +66,10 @@ def deploy(stack: str, choose: Callable[[str, dict[str, RunningService]], str]) 
         Whether the stack serves with the new settings.
 
     Raises:
-        DeploymentRefused: The deployment would remove protection, or there is no earlier image.
+        DeploymentRefused: The deployment would remove protection, there is no earlier image, or a variable is wrong.
         DockerCommandError: Docker failed.
     """
+    seconds = _time_limit()
     before = services(stack)
     asked = choose(stack, before)
     overlays = _overlays(before)
@@ -82,22 +84,27 @@ def deploy(stack: str, choose: Callable[[str, dict[str, RunningService]], str]) 
     _refuse_dropping(before, target)
     for line in secret.make(target.external_secrets):
         print(line)
-    _show_changes(stack, before, target)
+    record = remembered.recall(stack)
+    _show_changes(record, before, target)
     if local:
         _warn_about_nodes(local)
     print(f"Deploying {local or asked} as '{stack}' …", flush=True)
     known = {task.id for task in tasks(stack)}
-    if not _converge(stack, target, DeployProgress(stack, before, known), local):
+    progress = DeployProgress(stack, before, known, target.services.keys())
+    exit_code = _converge(stack, target, progress, local, seconds)
+    found = progress.read()
+    if exit_code is None:
+        _print_late(stack, seconds, progress.failed)
+    for name, failure in progress.failed.items():
+        print(failure, file=sys.stderr)
+        _explain(stack, found.get(name), known)
+    if progress.failed or exit_code != 0:
+        remembered.remember_failure(stack)
         return False
-    after = {name: each for name, each in services(stack).items() if name in target.services}
-    failed = [name for name, service in after.items() if _was_taken_back(before.get(name), service)]
-    for name in failed:
-        _explain(stack, name, after[name], known)
-    if failed:
-        return False
-    _remove_dropped(stack, target)
-    had = before["mcp"].image if "mcp" in before else None
-    remembered.remember(stack, target.text, None if had == after["mcp"].image else had)
+    after = {name: each for name, each in found.items() if name in target.services}
+    _remove_dropped(stack, record, target)
+    present = after["mcp"].image
+    remembered.remember(stack, remembered.Record(target.text, present, _image_before(record, before, present)))
     _print_url(stack, after)
     return True
 
@@ -114,15 +121,23 @@ def same_image(stack: str, before: dict[str, RunningService]) -> str:
 
 
 def earlier_image(stack: str, before: dict[str, RunningService]) -> str:
-    """Return the image that the replicas had before their present one.
+    """Return the image that the replicas had before their present one, or before the last deployment if it failed.
 
     Raises:
         DeploymentRefused: The stack does not run, or its replicas have had no other image.
     """
     running = same_image(stack, before)
-    # If the last deployment did not end well, the record is that of the one before it.
-    recorded = remembered.image(stack)
-    earlier = remembered.earlier_image(stack) if recorded in (None, running.partition("@")[0], running) else recorded
+    record = remembered.recall(stack)
+    rolled_back = "rollback" in before["mcp"].update[1]
+    earlier = None if record is None else record.earlier_image
+    if record is not None and not rolled_back and not image.same(record.image, running):
+        earlier = record.image  # The last deployment has changed the image, but was not successful.
+    elif rolled_back or (record is not None and record.failed):
+        print(
+            f"The last deployment failed, and the replicas have the image before it: {running}. Deploying it to all "
+            "services. To go back further, repeat the rollback after that."
+        )
+        return running
     if earlier is None or earlier == running:
         raise DeploymentRefused(
             f"The replicas of '{stack}' have had no image other than {running} since `make deploy` keeps a "
@@ -130,6 +145,18 @@ def earlier_image(stack: str, before: dict[str, RunningService]) -> str:
         )
     print(f"Going back from {running} to {earlier}.")
     return earlier
+
+
+def _time_limit() -> float:
+    """Return the time limit for the deployment, in seconds."""
+    value = os.environ.get("DEPLOY_SECONDS") or "600"
+    try:
+        seconds = float(value)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise DeploymentRefused(f"DEPLOY_SECONDS={value}: not a number of seconds above 0. Nothing has changed.")
+    return seconds
 
 
 def _overlays(before: dict[str, RunningService]) -> list[str]:
@@ -184,29 +211,44 @@ def _refuse_unused_secrets(target: Wanted) -> None:
 
 
 def _refuse_dropping(before: dict[str, RunningService], target: Wanted) -> None:
-    """Raise `DeploymentRefused` if the deployment would remove protecting settings without ALLOW_DROP."""
-    if "mcp" not in before:
-        return
+    """Raise `DeploymentRefused` if the deployment would remove protecting settings of a service without ALLOW_DROP."""
     allowed = set(re.split(r"[\s,]+", os.environ.get("ALLOW_DROP", "")))
-    dropped = [name for name in difference.dropped(before["mcp"], target.services["mcp"]) if name not in allowed]
-    if dropped:
-        names = " ".join(dropped)
-        ran_with = before["mcp"].overlays
+    wanted_services = target.services
+    dropped = {
+        name: [each for each in difference.dropped(before[name], wanted_services[name]) if each not in allowed]
+        for name in sorted(before.keys() & wanted_services.keys())
+    }
+    lost = {each for settings in dropped.values() for each in settings}
+    if lost:
+        names = " ".join(name for name in difference.PROTECTING if name in lost)
+        having = ", ".join(name for name, settings in dropped.items() if settings)
+        ran_with = before["mcp"].overlays if "mcp" in before else None
         raise DeploymentRefused(
             f"Refused: this deployment would drop {names}, which the running stack has. Nothing has changed.\n"
+            f"These services have the settings: {having}.\n"
             + (f'The running stack has OVERLAYS="{ran_with}".\n' if ran_with else "")
             + "To keep the settings, deploy with the overlay that has them.\n"
             + f'To drop the settings: ALLOW_DROP="{names}" make deploy'
         )
 
 
-def _show_changes(stack: str, before: dict[str, RunningService], target: Wanted) -> None:
-    old = remembered.recall(stack)
-    if old is None:
+def _image_before(record: remembered.Record | None, before: dict[str, RunningService], present: str) -> str | None:
+    """Return the image that the replicas had before their present one; None if they have had no other image."""
+    images = []
+    # Swarm had not completed an update in one of these two states. The replicas before it had the image of the record.
+    if "mcp" in before and before["mcp"].update[1] not in ("updating", "paused"):
+        images.append(before["mcp"].image)
+    if record is not None:
+        images += [record.image, record.earlier_image or present]
+    return next((each for each in images if not image.same(each, present)), None)
+
+
+def _show_changes(record: remembered.Record | None, before: dict[str, RunningService], target: Wanted) -> None:
+    if record is None:
         return
     # `docker service scale` or the autoscaler may have changed the counts since the last deployment.
     counts = {name: service.replicas for name, service in before.items() if service.replicas is not None}
-    changes = difference.lines(old, target.text, counts)
+    changes = difference.lines(record.text, target.text, counts)
     print("\n".join(["Changes:", *(f"  {line}" for line in changes)]) if changes else "No changes in image or files.")
 
 
@@ -220,9 +262,8 @@ def _warn_about_nodes(local: str) -> None:
         )
 
 
-def _converge(stack: str, target: Wanted, progress: DeployProgress, local: str | None) -> bool:
-    """Deploy, print the progress, and return whether the stack has converged within DEPLOY_SECONDS."""
-    seconds = float(os.environ.get("DEPLOY_SECONDS") or 600)
+def _converge(stack: str, target: Wanted, progress: DeployProgress, local: str | None, seconds: float) -> int | None:
+    """Deploy, print the progress, and return docker's exit code; None if docker still waits after the time limit."""
     flags = ["--detach=false", *os.environ.get("DEPLOY_FLAGS", "").split()]
     process = subprocess.Popen(
         ["docker", *target.deploy(stack, *flags)],
@@ -237,13 +278,7 @@ def _converge(stack: str, target: Wanted, progress: DeployProgress, local: str |
             progress.look()
             time.sleep(0.5)
         if process.poll() is None:
-            print(
-                f"The stack has not converged within {seconds:g} s (DEPLOY_SECONDS). Swarm continues the deployment.",
-                file=sys.stderr,
-            )
-            for task in [task for task in tasks(stack) if task.error][-3:]:
-                print("\n".join(why(task)), file=sys.stderr)
-            return False
+            return None
     finally:
         process.kill()
         _, said = process.communicate()
@@ -251,7 +286,15 @@ def _converge(stack: str, target: Wanted, progress: DeployProgress, local: str |
     said = _without_registry(said, local)
     if said:
         print(said, file=sys.stderr)
-    return process.returncode == 0
+    return process.returncode
+
+
+def _print_late(stack: str, seconds: float, failed: Collection[str]) -> None:
+    """Print that the time limit has passed, and the last errors of the stack if no service has failed."""
+    goes_on = "" if failed else " Swarm continues the deployment."
+    print(f"The stack has not converged within {seconds:g} s (DEPLOY_SECONDS).{goes_on}", file=sys.stderr)
+    for task in [] if failed else [task for task in tasks(stack) if task.error][-3:]:
+        print("\n".join(why(task)), file=sys.stderr)
 
 
 def _without_registry(said: str, local: str | None) -> str:
@@ -263,28 +306,22 @@ def _without_registry(said: str, local: str | None) -> str:
     return said.strip()
 
 
-def _was_taken_back(before: RunningService | None, after: RunningService) -> bool:
-    began, state = after.update
-    return (before is None or before.update[0] != began) and ("rollback" in state or "paused" in state)
-
-
-def _explain(stack: str, name: str, service: RunningService, known: set[str]) -> None:
-    state = service.update[1]
-    outcome = "rolled it back" if "rollback" in state else "paused it"
-    print(f"The update of {name} failed, and Swarm {outcome} ({state}).", file=sys.stderr)
+def _explain(stack: str, service: RunningService | None, known: set[str]) -> None:
+    """Print the error of the newest new task of a service that has one."""
+    if service is None:
+        return
     its = [task for task in tasks(stack) if task.service == service.found["ID"] and task.id not in known]
     broken = [task for task in its if task.error]
     if broken:
         print("\n".join(f"  {line}" for line in why(broken[-1])), file=sys.stderr)
 
 
-def _remove_dropped(stack: str, target: Wanted) -> None:
+def _remove_dropped(stack: str, record: remembered.Record | None, target: Wanted) -> None:
     """Remove the services that only overlays of the last deployment have.
 
     This comes last: while the update runs, and if Swarm rolls it back, the old replicas still need these services.
     """
-    old = remembered.recall(stack)
-    dropped = (yaml.safe_load(old)["services"].keys() if old else set()) - target.services.keys()
+    dropped = (yaml.safe_load(record.text)["services"].keys() if record else set()) - target.services.keys()
     for name in sorted(dropped & services(stack).keys()):
         docker("service", "rm", f"{stack}_{name}")
         print(f"Removed {name}: none of the files has it any more.")

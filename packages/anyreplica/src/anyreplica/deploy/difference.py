@@ -15,14 +15,21 @@ PROTECTING = (
     "AUTH_JWT_AUDIENCE",
     "AUTH_JWT_JWKS",
     "AUTH_JWT_SCOPES",
+    "LOGIN_PROVIDER",
+    "LOGIN_AUDIENCE",
+    "LOGIN_SCOPES",
     "SIGNING",
+    "PROTECT_CUSTOM_ROUTES",
     "METRICS_TOKEN",
     "RATE_LIMIT",
     "RATE_CONCURRENT",
     "REPLICA_RATE_LIMIT",
 )
 """Protecting settings: without one of them, the server accepts more callers or more calls."""
-_OFF = {"", "0", "false", "no", "off"}
+_OFF = {"0", "false", "f", "no", "n", "off"}
+_STRICTEST = {"SIGNING": "require"}
+"""The values without which a setting that stays set accepts more callers."""
+_SECRETS_FOLDER = "/run/secrets/"
 
 
 def lines(before: str, after: str, counts: Mapping[str, int] | None = None) -> list[str]:
@@ -46,21 +53,31 @@ def lines(before: str, after: str, counts: Mapping[str, int] | None = None) -> l
 def dropped(running: RunningService, wanted: dict[str, Any]) -> list[str]:
     """Return the protecting settings that the running service has and the new service would not have.
 
+    A setting also counts as dropped if the new service would have a weaker value, such as SIGNING=accept in place of
+    SIGNING=require.
+
     Args:
         running: The running service.
         wanted: The new service in the output of `docker stack config`.
     """
     before = _held(running.environment, running.secrets)
     secrets = {str(each.get("target") or each["source"]) for each in wanted.get("secrets") or ()}
-    environment = {name: str(value) for name, value in (wanted.get("environment") or {}).items()}
+    variables = (wanted.get("environment") or {}).items()
+    environment = {name: "" if value is None else str(value) for name, value in variables}
     after = _held(environment, secrets)
-    return [name for name in PROTECTING if name in before - after]
+    weaker = {name for name, value in _STRICTEST.items() if before.get(name) == value != after.get(name)}
+    return [name for name in PROTECTING if name in before.keys() - after.keys() or name in weaker]
 
 
-def _held(environment: dict[str, str], secrets: Iterable[str]) -> set[str]:
-    """Return the protecting settings that are set, as an environment variable or as a secret with the same name."""
-    files = {secret.upper() for secret in secrets}
-    return {name for name in PROTECTING if name in files or environment.get(name, "").lower() not in _OFF}
+def _held(environment: Mapping[str, str], secrets: Iterable[str]) -> dict[str, str]:
+    """Return the protecting settings that are set, each with its value in lower case.
+
+    As for the server, upper and lower case in names do not matter, and a variable that is not empty comes before a
+    secret with the same name. The value of a secret is unknown here: an empty text.
+    """
+    held = {secret.removeprefix(_SECRETS_FOLDER).upper(): "" for secret in secrets}
+    held |= {name.upper(): value.lower() for name, value in environment.items() if value}
+    return {name: held[name] for name in PROTECTING if name in held and held[name] not in _OFF}
 
 
 def _flat(value: Any, path: str = "") -> Iterator[tuple[str, str]]:

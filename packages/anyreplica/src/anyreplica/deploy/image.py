@@ -10,7 +10,7 @@ same name would change nothing. Therefore an image without a registry gets a tag
 import re
 import sys
 
-from anyreplica.deploy.docker import DockerCommandError, docker, inspect
+from anyreplica.deploy.docker import DockerCommandError, DockerTimeoutError, docker, inspect
 
 _CONTENT = "[0-9a-f]{12}"
 
@@ -23,12 +23,14 @@ def by_content(image: str) -> str | None:
     `app:latest` becomes `app:3f2a9c1d0b7e`, `app:1.2` becomes `app:1.2-3f2a9c1d0b7e`.
 
     Raises:
-        DockerCommandError: The tag can't be set.
+        DockerCommandError: The tag can't be set, or Docker does not answer.
     """
     if "@" in image or _has_registry(image):
         return None
     try:
         (found,) = inspect("image", image)
+    except DockerTimeoutError:
+        raise
     except DockerCommandError:
         return None
     if found.get("RepoDigests") and "/" in image:  # Newer engines give digests to local images, too.
@@ -53,10 +55,18 @@ def name_of(image: str) -> str:
     return first if colon and "/" not in tag else name
 
 
+def same(first: str, second: str) -> bool:
+    """Return whether two names mean the same image. A name without a digest is the same as that name with a digest."""
+    return first == second or first.partition("@")[0] == second or first == second.partition("@")[0]
+
+
 def _has_registry(image: str) -> bool:
     first, slash, _ = image.partition("/")
     return bool(slash) and ("." in first or ":" in first or first == "localhost")
 
 
 if __name__ == "__main__":
-    print(by_content(sys.argv[1]) or sys.argv[1])
+    try:
+        print(by_content(sys.argv[1]) or sys.argv[1])
+    except DockerCommandError as error:
+        sys.exit(str(error))

@@ -1,6 +1,8 @@
-"""The progress output of a deployment: one line for each change."""
+"""The progress of a deployment: one line for each change, and the services that failed."""
 
+import contextlib
 import time
+from collections.abc import Collection
 
 from anyreplica.deploy.docker import DockerCommandError
 from anyreplica.deploy.running import RunningService, services
@@ -14,42 +16,84 @@ class DeployProgress:
         stack: Name of the stack.
         before: The services before the deployment.
         known: Ids of the tasks that existed before the deployment.
+        deployed: Names of the services that the deployment creates or updates.
     """
 
-    def __init__(self, stack: str, before: dict[str, RunningService], known: set[str]) -> None:
+    def __init__(
+        self, stack: str, before: dict[str, RunningService], known: set[str], deployed: Collection[str]
+    ) -> None:
         self._stack = stack
+        self._deployed = deployed
         self._before = before
         self._known = known
         self._said: dict[str, str] = {}
+        self._failed_updates: dict[str, str] = {}
+        self._failed_starts: dict[str, str] = {}
         self._began = time.monotonic()
+
+    @property
+    def failed(self) -> dict[str, str]:
+        """The deployed services that failed, each with a sentence about the failure.
+
+        A service has failed if Swarm paused its update or rolled it back, or if none of its tasks runs and new tasks
+        have failed. A failed update stays failed: a later change of the service, for example by the autoscaler, removes
+        the state of the update.
+        """
+        return self._failed_starts | self._failed_updates
 
     def look(self) -> None:
         """Read the state of the stack once and print the changes since the last time."""
-        try:
-            found, all_tasks = services(self._stack), tasks(self._stack)
-        except DockerCommandError:  # The next call tries again.
-            return
+        with contextlib.suppress(DockerCommandError):  # The next call tries again.
+            self.read()
+
+    def read(self) -> dict[str, RunningService]:
+        """Read the state of the stack, print the changes since the last time, and return the services.
+
+        Raises:
+            DockerCommandError: Docker can't reach a manager of a Swarm.
+        """
+        found, all_tasks = services(self._stack), tasks(self._stack)
+        self._failed_starts = {}
         for name, service in found.items():
-            line = self._line(name, service, [task for task in all_tasks if task.service == service.found["ID"]])
+            its = [task for task in all_tasks if task.service == service.found["ID"]]
+            self._note_failure(name, service, its)
+            line = self._line(name, service, its)
             if line and self._said.get(name) != line:
                 self._said[name] = line
                 print(f"  {time.monotonic() - self._began:4.0f} s  {line}", flush=True)
+        return found
+
+    def _note_failure(self, name: str, service: RunningService, its: list[SwarmTask]) -> None:
+        failed = self._failed_tasks(its)
+        if self._has_failed_update(name, service):
+            state = service.update[1]
+            self._failed_updates[name] = f"The update of {name} failed, and Swarm {service.failure} ({state})."
+        elif failed and name in self._deployed and not any(task.state in ("running", "complete") for task in its):
+            count = "1 new task has" if failed == 1 else f"{failed} new tasks have"
+            self._failed_starts[name] = f"No task of {name} runs: {count} failed. Swarm starts further tasks."
+
+    def _has_failed_update(self, name: str, service: RunningService) -> bool:
+        """Return whether an update failed that belongs to the deployment."""
+        before = self._before.get(name)
+        is_new = before is None or before.update[0] != service.update[0]
+        return bool(service.failure) and is_new and name in self._deployed
+
+    def _failed_tasks(self, its: list[SwarmTask]) -> int:
+        return sum(task.id not in self._known and task.state in ("failed", "rejected") for task in its)
 
     def _line(self, name: str, service: RunningService, its: list[SwarmTask]) -> str:
+        if self._has_failed_update(name, service):
+            return f"{name}: the update failed, and Swarm {service.failure}"
         new = [task for task in its if task.id not in self._known]
-        began, state = service.update
-        if state.startswith("rollback") and name in self._before and self._before[name].update[0] != began:
-            return f"{name}: Swarm rolls the update back"
         if not new:
             return ""
         nodes = sum(task.wanted == "running" for task in its)
         # During an update, a replicated service has one running task more than `service.replicas` for a while.
         wanted = nodes if service.replicas is None else service.replicas
         running = sum(task.state == task.wanted == "running" for task in new)
-        failed = sum(task.state in ("failed", "rejected") for task in new)
         line = f"{name}: {running} of {wanted} new {'task' if wanted == 1 else 'tasks'} running"
-        if failed:
+        if failed := self._failed_tasks(its):
             return f"{line}, {failed} failed"
-        if running == wanted and state == "updating":
+        if running == wanted and service.update[1] == "updating":
             return f"{line}; Swarm watches {'it' if wanted == 1 else 'them'} for {service.monitor_seconds:g} s"
         return line

@@ -1,81 +1,82 @@
-"""The record of the last deployment, stored as a Docker config in the Swarm.
+"""The record of the last successful deployment, stored as a Docker config in the Swarm.
 
 The config has the label of the stack, so `docker stack rm` removes it together with the stack.
 """
 
 import base64
 import zlib
-from typing import Any
+from dataclasses import dataclass, replace
 
 import yaml
 
 from anyreplica.deploy.docker import docker, inspect
 
 _LABEL = "anyreplica.deployed"
+_IMAGE = "anyreplica.image"
 _EARLIER_IMAGE = "anyreplica.earlier-image"
-"""Label of the record; its value is the image that the replicas had before their present one."""
+_FAILED = "anyreplica.failed"
 
 
-def recall(stack: str) -> str | None:
-    """Return the output of `docker stack config` for the last deployment; None if there was no deployment.
+@dataclass(frozen=True)
+class Record:
+    """The record of the last successful deployment."""
 
-    Raises:
-        DockerCommandError: Docker can't reach a manager of a Swarm.
-    """
-    spec = _newest(stack)
-    return base64.b64decode(spec["Data"]).decode() if spec else None
-
-
-def image(stack: str) -> str | None:
-    """Return the image of the replicas in the last deployment; None if there was no deployment.
-
-    Raises:
-        DockerCommandError: Docker can't reach a manager of a Swarm.
-    """
-    text = recall(stack)
-    return None if text is None else str(yaml.safe_load(text)["services"]["mcp"]["image"])
+    text: str
+    """Output of `docker stack config`."""
+    image: str
+    """The image of the replicas, with the digest if it comes from a registry."""
+    earlier_image: str | None = None
+    """The image that the replicas had before; None if they have had no other image."""
+    failed: bool = False
+    """Whether a later deployment has failed."""
 
 
-def earlier_image(stack: str) -> str | None:
-    """Return the image that the replicas had before their present one; None if they have had no other image.
+def recall(stack: str) -> Record | None:
+    """Return the record; None if no deployment was successful.
 
     Raises:
         DockerCommandError: Docker can't reach a manager of a Swarm.
     """
-    image: str | None = (_newest(stack).get("Labels") or {}).get(_EARLIER_IMAGE)
-    return image
+    found = sorted(inspect("config", *_ids(stack)), key=lambda each: str(each["UpdatedAt"]))
+    if not found:
+        return None
+    spec = found[-1]["Spec"]
+    text, labels = base64.b64decode(spec["Data"]).decode(), spec.get("Labels") or {}
+    # A record of an earlier version of anyreplica has no label with the image.
+    image = labels.get(_IMAGE) or str(yaml.safe_load(text)["services"]["mcp"]["image"])
+    return Record(text, image, labels.get(_EARLIER_IMAGE), labels.get(_FAILED) == "true")
 
 
-def remember(stack: str, text: str, earlier: str | None = None) -> None:
-    """Store the output of `docker stack config` in place of the output of the last deployment.
-
-    Args:
-        stack: Name of the stack.
-        text: The output.
-        earlier: The image that the replicas had before this deployment, if it has changed their image.
+def remember(stack: str, record: Record) -> None:
+    """Store a record in place of the last one.
 
     Raises:
         DockerCommandError: Docker can't reach a manager of a Swarm.
     """
-    if earlier is None:
-        if recall(stack) == text:
-            return
-        earlier = earlier_image(stack)
+    if recall(stack) == record:
+        return
     old = _ids(stack)
-    name = f"{stack}_deployed_{zlib.crc32(text.encode()):08x}"
-    labels = [f"--label=com.docker.stack.namespace={stack}", f"--label={_LABEL}={stack}"]
-    if earlier is not None:
-        labels.append(f"--label={_EARLIER_IMAGE}={earlier}")
+    name = f"{stack}_deployed_{zlib.crc32(record.text.encode()):08x}"
+    labels = {"com.docker.stack.namespace": stack, _LABEL: stack, _IMAGE: record.image}
+    if record.earlier_image is not None:
+        labels[_EARLIER_IMAGE] = record.earlier_image
+    if record.failed:
+        labels[_FAILED] = "true"
     if old:  # Remove first: a config with the same text would have the same name.
         docker("config", "rm", *old)
-    docker("config", "create", *labels, name, "-", stdin=text)
+    options = [f"--label={label}={value}" for label, value in labels.items()]
+    docker("config", "create", *options, name, "-", stdin=record.text)
 
 
-def _newest(stack: str) -> dict[str, Any]:
-    """Return the specification of the newest record. It is empty if there is no record."""
-    found = sorted(inspect("config", *_ids(stack)), key=lambda each: str(each["UpdatedAt"]))
-    spec: dict[str, Any] = found[-1]["Spec"] if found else {}
-    return spec
+def remember_failure(stack: str) -> None:
+    """Note in the record that a later deployment has failed.
+
+    Raises:
+        DockerCommandError: Docker can't reach a manager of a Swarm.
+    """
+    record = recall(stack)
+    if record is not None:
+        remember(stack, replace(record, failed=True))
 
 
 def _ids(stack: str) -> list[str]:

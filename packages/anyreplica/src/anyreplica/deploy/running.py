@@ -8,6 +8,14 @@ from anyreplica.deploy.docker import docker, inspect
 OVERLAYS = "anyreplica.overlays"
 """Label of the service `mcp`; its value is the list of overlays of the last deployment, separated by spaces."""
 
+_FAILURES = {
+    "paused": "paused it",
+    "rollback_started": "is rolling it back",
+    "rollback_paused": "could not roll it back",
+    "rollback_completed": "rolled it back",
+}
+"""The states of a failed update, each with what Swarm did."""
+
 
 @dataclass(frozen=True)
 class RunningService:
@@ -55,6 +63,11 @@ class RunningService:
         """Start time and state of the last update; the state is `completed`, `rollback_completed` or another."""
         status = self.found.get("UpdateStatus") or {}
         return status.get("StartedAt", ""), status.get("State", "")
+
+    @property
+    def failure(self) -> str:
+        """What Swarm did when the last update failed; empty if the update has not failed."""
+        return _FAILURES.get(self.update[1], "")
 
     @property
     def monitor_seconds(self) -> float:

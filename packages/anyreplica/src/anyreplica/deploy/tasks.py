@@ -5,7 +5,7 @@ import subprocess
 from dataclasses import dataclass
 from typing import Any
 
-from anyreplica.deploy.docker import DockerCommandError, docker, inspect
+from anyreplica.deploy.docker import DockerCommandError, DockerTimeoutError, docker, inspect
 
 _LOG_SECONDS = 10
 _LOG_LINES = 20
@@ -76,6 +76,8 @@ def _inspected(ids: list[str]) -> list[dict[str, Any]]:
         return []
     try:
         found: list[dict[str, Any]] = json.loads(docker("inspect", "--type", "task", *ids))
+    except DockerTimeoutError:
+        raise
     except DockerCommandError:
         return [] if len(ids) == 1 else [each for identity in ids for each in _inspected([identity])]
     return found
