@@ -22,10 +22,14 @@ from anyreplica.routes.home import connection, hash_source, page_file, page_temp
 _FOLDER = Path(__file__).parent / "page"
 
 _MODULES = (
+    "json",
     "dom",
     "schema",
+    "inputs",
+    "fields",
     "form",
     "events",
+    "protocol",
     "client",
     "login",
     "content",
