@@ -3,7 +3,7 @@ import { block, h, MOST_ITEMS } from "./dom.js";
 import { AccessError, RpcError } from "./events.js";
 import { makeForm } from "./form.js";
 import { FieldError } from "./inputs.js";
-import { pretty } from "./json.js";
+import { isNumber, pretty } from "./json.js";
 import { newExchange } from "./protocol.js";
 import { agreed, asker } from "./questions.js";
 import { snippets } from "./snippets.js";
@@ -175,7 +175,7 @@ function safeLine(message) {
 function messageLine({ method, params }) {
   if (method === "notifications/progress") {
     const { progress, total, message } = params ?? {};
-    const hasTotal = typeof total === "number";
+    const hasTotal = isNumber(total);
     const bar = hasTotal ? h("progress", { max: total, value: progress, "aria-label": "Progress" }) : null;
     return h("li", {}, bar, ` ${progress}${hasTotal ? ` of ${total}` : ""} ${message ?? ""}`);
   }
