@@ -4,7 +4,7 @@ from fastmcp.exceptions import ToolError
 from fastmcp.tools import tool
 
 
-@tool
+@tool(annotations={"readOnlyHint": True})
 async def echo(message: str, repeat: int = 1) -> str:
     """Return a message, once or several times.
 

@@ -148,7 +148,6 @@ def _photograph_console() -> None:
         entry.locator("summary").first.click()
         entry.locator('[data-name="message"]').fill("any replica answers")
         entry.get_by_role("button", name="Call", exact=True).click()
-        entry.get_by_role("button", name="Yes, call it").click()
         entry.locator(".output .result").wait_for()
         page.screenshot(path=IMAGES / "console-tools.png")
         page.get_by_role("tab", name="Swarm").click()

@@ -224,10 +224,80 @@ def test_a_call_can_be_cancelled(tried: Server, open_console: OpenConsole, versi
     expect(entry.element.locator(".result")).to_contain_text("0")
 
 
+def test_a_change_of_the_version_cancels_what_runs(tried: Server, open_console: OpenConsole) -> None:
+    """The call ends in its own session. No request of the new version, or of a later session, has the old session."""
+    console = open_console(tried.url)
+    sent = list[dict[str, str]]()
+    console.page.on("request", lambda each: sent.append({**each.headers, "body": each.post_data or ""}))
+    console.page.get_by_label("Protocol version").select_option(label=VERSIONS[1])
+    entry = console.open("nap")
+    entry.fill("seconds", "600")
+    entry.press("Call")
+    entry.press("Yes, call it")
+    until(lambda: _in_flight(tried.url) == 1, "the call runs in a replica")
+    old = {each["mcp-session-id"] for each in sent if "mcp-session-id" in each}
+    assert len(old) == 1
+    at = len(sent)
+    console.page.get_by_label("Protocol version").select_option(label=VERSIONS[0])
+    echo = console.open("echo")
+    echo.fill("message", "in the new version")
+    assert "in the new version" in echo.call()
+    until(lambda: _in_flight(tried.url) == 0, "no replica runs the call any more", seconds=20)
+    (cancelled,) = (each for each in sent[at:] if "notifications/cancelled" in each["body"])
+    assert cancelled["mcp-session-id"] in old
+    assert cancelled["mcp-protocol-version"] == "2025-11-25"
+    later = [each for each in sent[at:] if each is not cancelled]
+    assert not [each for each in later if "mcp-session-id" in each]
+    console.page.get_by_label("Protocol version").select_option(label=VERSIONS[1])
+    again = console.open("echo")
+    again.fill("message", "in a new session")
+    assert "in a new session" in again.call()
+    sessions = {each["mcp-session-id"] for each in sent[at:] if each is not cancelled and "mcp-session-id" in each}
+    assert len(sessions) == 1
+    assert sessions.isdisjoint(old)
+
+
 def _in_flight(url: str) -> int:
     """Return the number of requests in flight in all replicas, a second ago."""
     replicas = httpx.get(f"{url}/replicas").json()["replicas"]
     return sum(int(each["in_flight"]) for each in replicas)
+
+
+def test_long_numbers_keep_their_digits(tried: Server, open_console: OpenConsole) -> None:
+    """Whole numbers beyond 2^53 keep their digits: in fields, in JSON, over the wire, in code and in results."""
+    entry = open_console(tried.url).open("next_number")
+    entry.fill("number", "9007199254740993")
+    entry.fill("anything", '{"a": [-9223372036854775807, 1.5]}')
+    shown = entry.call()
+    assert "9007199254740994" in shown
+    assert "-9223372036854775807" in shown
+    entry.element.get_by_text("Over the wire").click()
+    expect(entry.element.get_by_label("Requests")).to_contain_text("9007199254740993")
+    expect(entry.element.get_by_label("Replies")).to_contain_text("9007199254740994")
+    entry.element.get_by_text("Copy as curl, Python or TypeScript").click()
+    expect(entry.element.get_by_label("The call with curl")).to_contain_text("9007199254740993")
+    entry.element.get_by_role("tab", name="Python").click()
+    expect(entry.element.get_by_label("The call in Python")).to_contain_text("9007199254740993")
+    entry.element.get_by_role("tab", name="JSON").click()
+    json_view = entry.element.get_by_label("Arguments as JSON")
+    assert json.loads(json_view.input_value())["number"] == 9007199254740993
+    json_view.fill('{"number": 9007199254740995}')
+    entry.element.get_by_role("tab", name="Form").click()
+    expect(entry.element.locator('[data-name="number"]')).to_have_value("9007199254740995")
+    assert "9007199254740996" in entry.call()
+
+
+def test_a_browser_that_rounds_sends_no_long_number(tried: Server, open_console: OpenConsole) -> None:
+    """Without `JSON.rawJSON`, the form refuses a number that the browser would round."""
+    console = open_console(tried.url)
+    console.page.add_init_script("delete JSON.rawJSON")
+    console.page.reload()
+    entry = console.open("next_number")
+    entry.fill("number", "9007199254740993")
+    entry.press("Call")
+    expect(entry.element.get_by_text("too large for a browser to send exactly")).to_be_visible()
+    entry.fill("number", "41")
+    assert "42" in entry.call()
 
 
 def test_a_tool_that_may_change_something_asks_once(tried: Server, open_console: OpenConsole) -> None:
@@ -300,14 +370,24 @@ def test_a_call_as_typescript_gives_the_same_result(tried: Server, open_console:
 
 
 def test_a_job_is_started_followed_and_read(tried: Server, open_console: OpenConsole) -> None:
-    """The page starts a job, shows its progress until it ends, and shows its result."""
+    """The page asks once before it starts a job that may change something, as before a call of such a tool.
+
+    It then shows the progress of the job until it ends, and its result.
+    """
     console = open_console(tried.url)
     console.tab("Jobs")
     entry = console.page.get_by_role("tabpanel", name="Jobs").locator('details.entry[data-entry="export_data"]')
     entry.locator("summary").click()
     entry.locator('[data-name="rows"]').fill("3")
     entry.get_by_role("button", name="Start the job").click()
+    entry.get_by_role("button", name="No", exact=True).click()
+    expect(entry.get_by_role("button", name="Start the job")).to_be_focused()
+    assert console.page.get_by_role("row", name="export_data").count() == 0
+    entry.get_by_role("button", name="Start the job").click()
+    entry.get_by_role("button", name="Yes, start it").click()
     row = console.page.get_by_role("row", name="export_data").first
     expect(row).to_contain_text("completed", timeout=60_000)
     row.get_by_role("button", name="Result of export_data").click()
     expect(row).to_contain_text("id,region,month,cents")
+    entry.get_by_role("button", name="Start the job").click()
+    expect(console.page.get_by_role("row", name="export_data")).to_have_count(2, timeout=60_000)

@@ -68,7 +68,7 @@ def test_the_keyboard_reaches_everything(tried: Server, open_console: OpenConsol
     expect(page.get_by_role("tab", name="Resources")).to_have_attribute("aria-selected", "true")
     page.keyboard.press("ArrowLeft")
     page.keyboard.press("Tab")
-    page.keyboard.type("echo")
+    page.keyboard.type("write_down")
     expect(page.get_by_text(re.compile(r"^1 of \d+ tools$"))).to_be_visible()
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")

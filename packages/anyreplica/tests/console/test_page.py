@@ -2,13 +2,16 @@
 
 import gzip
 import subprocess
+import time
 from pathlib import Path
 
 import httpx
 import pytest
+from fastmcp import FastMCP
 
 from anyreplica.features.console import page as console_page
 from conftest import PACKAGE
+from tests.auth.test_crossing import served
 
 FOLDER = Path(console_page.__file__).parent / "page"
 MODULES = PACKAGE / "tests" / "conformance" / "node_modules"
@@ -42,6 +45,44 @@ def test_the_page_is_one_small_document(local_url: str) -> None:
     assert "connect-src 'self';" in policy
     assert " src=" not in reply.text
     assert f"claude mcp add --transport http template-mcp {local_url}/mcp" in reply.text  # also without JavaScript
+
+
+def test_a_page_is_compressed_once_a_second_at_most() -> None:
+    """A caller can invent a new host for each request. Only one page per second is compressed, and a few are kept."""
+    now, rendered = 100.0, list[str]()
+
+    def render(base: str) -> str:
+        rendered.append(base)
+        return f"<html>{base}</html>"
+
+    documents = console_page.Documents(render, lambda: now)
+    known, compressed = documents.document("http://known")
+    assert compressed is not None
+    assert gzip.decompress(compressed) == known == b"<html>http://known</html>"
+    for number in range(1000):
+        assert documents.document(f"http://{number}") == (f"<html>http://{number}</html>".encode(), None)
+        assert documents.document("http://known") == (known, compressed)
+    assert rendered.count("http://known") == 1
+    for number in range(100):
+        now += 1
+        assert documents.document(f"http://{number}")[1] is not None
+    assert len(documents._kept) <= 8
+
+
+def test_an_unknown_host_gets_the_page_without_compression() -> None:
+    """A replica answers many hosts at once: each with its own address, and one of them with a compressed page."""
+    with served(FastMCP("server")) as client:
+        begin = time.monotonic()
+        hosts = [f"host-{number}.example" for number in range(50)]
+        replies = [client.http.get("/", headers={"Host": host, "Accept-Encoding": "gzip"}) for host in hosts]
+        again = client.http.get("/", headers={"Host": hosts[0], "Accept-Encoding": "gzip"})
+        seconds = time.monotonic() - begin
+    for host, reply in zip(hosts, replies, strict=True):
+        assert f"http://{host}/mcp" in reply.text
+        assert reply.headers["Vary"] == "Accept-Encoding"
+    compressed = [reply for reply in replies if reply.headers.get("Content-Encoding") == "gzip"]
+    assert 1 <= len(compressed) <= 1 + seconds
+    assert seconds > 7 or again.headers["Content-Encoding"] == "gzip"  # it is kept until seven others are compressed
 
 
 @pytest.mark.servers

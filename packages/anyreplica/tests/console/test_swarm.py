@@ -8,7 +8,8 @@ import httpx
 import pytest
 from playwright.sync_api import expect
 
-from conftest import Server, until
+from conftest import Server, StartServer, until
+from tests.calls import modern
 from tests.console.conftest import OpenConsole
 from tests.processes import children, command_of
 
@@ -33,6 +34,26 @@ def test_calls_are_drawn_by_replica(tried: Server, open_console: OpenConsole) ->
     counts = [int(rows.nth(index).locator("td").first.inner_text()) for index in range(rows.count())]
     assert sum(counts) == 300
     assert re.search(r"median [\d.]+ ms", panel.inner_text())
+
+
+def test_only_read_only_tools_are_called_many_times(tried: Server, open_console: OpenConsole) -> None:
+    """The list has no tool that may change something, so that nobody writes 300 times by mistake."""
+    console = open_console(tried.url)
+    console.tab("Swarm")
+    offered = console.page.get_by_label("What to send").locator("option").all_inner_texts()
+    tools = modern(tried.url, "tools/list").json()["result"]["tools"]
+    safe = {f"Call {each['name']}" for each in tools if (each.get("annotations") or {}).get("readOnlyHint") is True}
+    assert {"Call echo", "Call server_info"} <= set(offered)
+    assert set(offered) - {"List the tools"} <= safe
+    assert "Call write_down" not in offered
+
+
+def test_a_server_without_read_only_tools_gets_no_calls(start_server: StartServer, open_console: OpenConsole) -> None:
+    """The page says so, and only lists the tools."""
+    console = open_console(start_server(MCP_COMPONENTS="tests.packs.lists").url)
+    console.tab("Swarm")
+    expect(console.page.get_by_text("so no tool can be called here")).to_be_visible()
+    assert console.page.get_by_label("What to send").locator("option").all_inner_texts() == ["List the tools"]
 
 
 def test_all_replicas_are_known_and_a_killed_one_is_replaced(tried: Server, open_console: OpenConsole) -> None:

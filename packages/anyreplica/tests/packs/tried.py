@@ -79,6 +79,27 @@ async def every_kind(
     }
 
 
+@tool(annotations={"readOnlyHint": True})
+async def next_number(number: int, anything: Any = None) -> dict[str, Any]:
+    """Return a number, the next one, and any value."""
+    return {"number": number, "next": number + 1, "anything": anything}
+
+
+@tool(annotations={"readOnlyHint": True})
+async def flood(messages: int, blocks: int, characters: int, ctx: Context) -> ToolResult:
+    """Report progress very often, then return a text of many characters and many blocks."""
+    for number in range(messages):
+        await ctx.report_progress(number, messages, f"message {number}")
+    content = [TextContent(type="text", text=f"block {number}") for number in range(blocks)]
+    return ToolResult(content=[TextContent(type="text", text="x" * characters), *content])
+
+
+@tool
+async def write_down(text: str) -> str:
+    """Change something, and return the text."""
+    return text
+
+
 @tool(annotations={"destructiveHint": True})
 async def remove_all() -> str:
     """Change something."""

@@ -1,9 +1,7 @@
 """The page at `/`, and the route that tells which replicas are known."""
 
-import gzip
 import time
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -13,7 +11,7 @@ from starlette.routing import Route
 
 from anyreplica._version import __version__
 from anyreplica.feature import Feature, Parts, Replica
-from anyreplica.features.console.page import content_security_policy, render
+from anyreplica.features.console.page import Documents, content_security_policy, render
 from anyreplica.features.console.replicas import KnownReplicas
 from anyreplica.features.console.settings import ConsoleSettings
 from anyreplica.http.compression import accepts_gzip
@@ -22,12 +20,6 @@ from anyreplica.mcp.catalogue import version_of
 from anyreplica.routes.home import PAGE_HEADERS, PageRoute, base_url
 
 _REPLICAS = "/replicas"
-
-_LEVEL = 6
-"""Level of the compression. Higher levels take twice the time for the last percent."""
-
-_DOCUMENTS = 8
-"""Number of documents that a replica keeps. A document contains the address at which the browser has opened it."""
 
 
 class Console(Feature):
@@ -56,16 +48,13 @@ class Console(Feature):
 
         known = KnownReplicas(replica.redis, self.settings.mcp_name, replica.name, state)
 
-        @lru_cache(_DOCUMENTS)
-        def document(base: str) -> tuple[bytes, bytes]:
-            html = render(self.settings, replica, base).encode()
-            return html, gzip.compress(html, _LEVEL, mtime=0)
+        documents = Documents(lambda base: render(self.settings, replica, base))
 
         async def show(request: Request) -> Response:
-            plain, compressed = document(base_url(request))
+            plain, compressed = documents.document(base_url(request))
             policy = content_security_policy(self._issuers(replica))
             headers = {**PAGE_HEADERS, "Content-Security-Policy": policy, "Vary": "Accept-Encoding"}
-            if not accepts_gzip(request.headers.get("accept-encoding", "").encode()):
+            if compressed is None or not accepts_gzip(request.headers.get("accept-encoding", "").encode()):
                 return HTMLResponse(plain, headers=headers)
             return HTMLResponse(compressed, headers={**headers, "Content-Encoding": "gzip"})
 

@@ -6,9 +6,13 @@ at the top level exists once.
 """
 
 import functools
+import gzip
 import re
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
+
+from cachetools import LRUCache
 
 from anyreplica.feature import Replica
 from anyreplica.features.console.settings import ConsoleSettings
@@ -18,10 +22,14 @@ from anyreplica.routes.home import connection, hash_source, page_file, page_temp
 _FOLDER = Path(__file__).parent / "page"
 
 _MODULES = (
+    "json",
     "dom",
     "schema",
+    "inputs",
+    "fields",
     "form",
     "events",
+    "protocol",
     "client",
     "login",
     "content",
@@ -34,6 +42,15 @@ _MODULES = (
     "main",
 )
 """The modules, each one after those that it imports."""
+
+_LEVEL = 6
+"""Level of the compression. Higher levels take twice the time for the last percent."""
+
+_DOCUMENTS = 8
+"""Number of documents that a replica keeps."""
+
+_EVERY_SECONDS = 1.0
+"""Shortest time between two compressions in a replica."""
 
 _IMPORTS = re.compile(r'^import .* from "\./\w+\.js";\n', re.MULTILINE)
 _EXPORTS = re.compile(r"^export ", re.MULTILINE)
@@ -61,6 +78,41 @@ def render(settings: ConsoleSettings, replica: Replica, base: str) -> str:
         version=version_of(replica.mcp),
         replica=replica.name,
     )
+
+
+class Documents:
+    """The page as bytes, by the URL of the server.
+
+    A page contains the URL at which the browser has opened it, and a caller can put any host into this URL. So a
+    replica keeps only a few pages, and compresses at most one page per second. Other pages are sent uncompressed.
+
+    Args:
+        render: Returns the page for a URL of the server.
+        clock: Returns the time in seconds.
+    """
+
+    def __init__(self, render: Callable[[str], str], clock: Callable[[], float] = time.monotonic) -> None:
+        self._render = render
+        self._clock = clock
+        self._kept: LRUCache[str, tuple[bytes, bytes]] = LRUCache(_DOCUMENTS)
+        self._next = clock()
+
+    def document(self, base: str) -> tuple[bytes, bytes | None]:
+        """Return a page, and the same page compressed with gzip, or None if the replica must not compress it now.
+
+        Args:
+            base: The URL of the server, see `base_url`.
+        """
+        kept = self._kept.get(base)
+        if kept is not None:
+            return kept
+        plain, now = self._render(base).encode(), self._clock()
+        if now < self._next:
+            return plain, None
+        self._next = now + _EVERY_SECONDS
+        compressed = gzip.compress(plain, _LEVEL, mtime=0)
+        self._kept[base] = plain, compressed
+        return plain, compressed
 
 
 def content_security_policy(issuers: Iterable[str]) -> str:

@@ -1,14 +1,17 @@
 // One call: its form, its progress, its result, what went over the wire, and the call in code.
-import { AccessError, newExchange, RpcError } from "./client.js";
-import { block, h, pretty } from "./dom.js";
-import { FieldError, makeForm } from "./form.js";
-import { asker } from "./questions.js";
+import { block, h, MOST_ITEMS } from "./dom.js";
+import { AccessError, RpcError } from "./events.js";
+import { makeForm } from "./form.js";
+import { FieldError } from "./inputs.js";
+import { isNumber, pretty } from "./json.js";
+import { newExchange } from "./protocol.js";
+import { agreed, asker } from "./questions.js";
 import { snippets } from "./snippets.js";
 
 /**
  * @typedef {import("./client.js").Client} Client
- * @typedef {import("./client.js").Exchange} Exchange
- * @typedef {import("./client.js").Message} Message
+ * @typedef {import("./protocol.js").Exchange} Exchange
+ * @typedef {import("./protocol.js").Message} Message
  *
  * @typedef {object} Page what a view uses of the page
  * @property {Client} client
@@ -29,7 +32,7 @@ import { snippets } from "./snippets.js";
  * @property {(name: string, input: any) => void} [onInput]
  */
 
-const MOST_LINES = 500;
+const DRAW_EVERY_MS = 100;
 
 /**
  * Make the view of a call.
@@ -42,7 +45,7 @@ export function callView(page, component) {
   const button = h("button", { type: "button", onclick: () => void start() }, component.verb);
   const stop = () => stopper?.abort();
   const cancel = h("button", { type: "button", class: "quiet", hidden: true, onclick: stop }, "Cancel");
-  const log = h("ol", { class: "log", "aria-live": "polite", "aria-label": "Progress and log messages" });
+  const log = messageLog();
   const questions = h("div");
   const status = h("p", { class: "status", role: "status" });
   const output = h("div", { class: "output" });
@@ -60,43 +63,24 @@ export function callView(page, component) {
       if (problem instanceof FieldError) return; // the form shows what is wrong
       throw problem;
     }
-    if (isConfirmed) await run(values);
-    else confirm();
-  }
-
-  /** Ask whether to call. The page asks once for each tool. */
-  function confirm() {
-    const text = "This tool is not marked as read-only, so it may change something. Call it?";
-    const yes = h("button", { type: "button", onclick: () => end(true) }, "Yes, call it");
-    const no = h("button", { type: "button", class: "quiet", onclick: () => end(false) }, "No");
-    const inside = [h("p", {}, text), h("p", {}, yes, " ", no)];
-    const names = { role: "group", "aria-label": text, tabindex: -1 };
-    const question = h("section", { class: "question", onkeydown: onEscape, ...names }, inside);
-    questions.replaceChildren(question);
-    question.focus(); // not the button: a key that is held down would press it
-    /** @param {KeyboardEvent} event */
-    function onEscape(event) {
-      if (event.key === "Escape") end(false);
-    }
-    /** @param {boolean} isYes */
-    function end(isYes) {
-      questions.replaceChildren();
-      button.focus();
-      isConfirmed = isYes;
-      if (isYes) void start();
+    if (isConfirmed) {
+      await run(values);
+    } else if (await agreed(questions, button, "call it")) {
+      isConfirmed = true; // the page asks once for each tool
+      await start(); // the user may have changed the form
     }
   }
 
   /** @param {any} values */
   async function run(values) {
     stopper = new AbortController();
-    const { signal } = stopper;
+    const signal = AbortSignal.any([stopper.signal, page.client.closed]);
     const exchange = newExchange();
     const { method, inputSchema } = component;
     button.setAttribute("aria-disabled", "true"); // a button with `disabled` would lose the focus
     cancel.hidden = false;
     output.replaceChildren();
-    log.replaceChildren();
+    log.clear();
     status.textContent = "Calling …";
     /** @type {any} */
     let params = {};
@@ -104,14 +88,14 @@ export function callView(page, component) {
     try {
       params = component.params(values);
       const ask = asker(questions, signal);
-      const onMessage = (/** @type {Message} */ each) => note(log, each);
-      const options = { signal, ask, onMessage, exchange, inputSchema };
+      const options = { signal, ask, onMessage: log.add, exchange, inputSchema };
       shown = component.show(await page.client.call(method, params, options));
     } catch (problem) {
       if (problem instanceof AccessError) page.onAccess(problem);
       shown = failure(problem, signal.aborted);
     }
     stopper = null;
+    log.draw();
     button.removeAttribute("aria-disabled");
     if (document.activeElement === cancel) button.focus();
     cancel.hidden = true;
@@ -129,28 +113,78 @@ export function callView(page, component) {
   }
 
   const buttons = h("p", { class: "buttons" }, button, " ", cancel, h("small", {}, " Ctrl+Enter"));
-  return h("div", { class: "call", onkeydown: onKey }, form.element, buttons, questions, log, status, output);
+  return h("div", { class: "call", onkeydown: onKey }, form.element, buttons, questions, log.element, status, output);
 }
 
 /**
- * Show a notification of the server.
- * @param {HTMLElement} log
- * @param {Message} message
+ * The progress and log messages of a call. The page draws them ten times per second, and only the last ones.
+ * @returns {{element: HTMLElement, add: (message: Message) => void, draw: () => void, clear: () => void}}
  */
-function note(log, { method, params }) {
-  if (log.childElementCount >= MOST_LINES) log.firstElementChild?.remove();
+function messageLog() {
+  const earlier = h("p", { class: "hint" });
+  const lines = h("ol", { class: "log", "aria-live": "polite", "aria-label": "Progress and log messages" });
+  /** @type {Message[]} the messages that are not drawn yet */
+  let waiting = [];
+  let count = 0;
+  let timer = 0;
+
+  function draw() {
+    clearTimeout(timer);
+    timer = 0;
+    lines.append(...waiting.map(safeLine));
+    waiting = [];
+    while (lines.childElementCount > MOST_ITEMS) lines.firstElementChild?.remove();
+    earlier.textContent = count > MOST_ITEMS ? `… ${count - MOST_ITEMS} more messages, before these:` : "";
+  }
+
+  return {
+    element: h("div", {}, earlier, lines),
+    add(message) {
+      count += 1;
+      if (waiting.length === MOST_ITEMS) waiting.shift();
+      waiting.push(message);
+      timer ||= setTimeout(draw, DRAW_EVERY_MS);
+    },
+    draw,
+    clear() {
+      waiting = [];
+      count = 0;
+      lines.replaceChildren();
+      draw();
+    },
+  };
+}
+
+/**
+ * Show a notification of the server, also if its values are of other types than the protocol says.
+ * @param {Message} message
+ * @returns {HTMLElement}
+ */
+function safeLine(message) {
+  try {
+    return messageLine(message);
+  } catch {
+    return h("li", {}, pretty(message));
+  }
+}
+
+/**
+ * @param {Message} message
+ * @returns {HTMLElement}
+ */
+function messageLine({ method, params }) {
   if (method === "notifications/progress") {
     const { progress, total, message } = params ?? {};
-    const hasTotal = typeof total === "number";
+    const hasTotal = isNumber(total);
     const bar = hasTotal ? h("progress", { max: total, value: progress, "aria-label": "Progress" }) : null;
-    log.append(h("li", {}, bar, ` ${progress}${hasTotal ? ` of ${total}` : ""} ${message ?? ""}`));
-  } else if (method === "notifications/message") {
+    return h("li", {}, bar, ` ${progress}${hasTotal ? ` of ${total}` : ""} ${message ?? ""}`);
+  }
+  if (method === "notifications/message") {
     const { level, data, logger } = params ?? {};
     const text = typeof data === "string" ? data : (data?.msg ?? pretty(data));
-    log.append(h("li", { class: "log-line" }, h("b", {}, String(level)), ` ${logger ? `${logger}: ` : ""}${text}`));
-  } else {
-    log.append(h("li", {}, String(method)));
+    return h("li", { class: "log-line" }, h("b", {}, String(level)), ` ${logger ? `${logger}: ` : ""}${text}`);
   }
+  return h("li", {}, String(method));
 }
 
 /**
@@ -180,9 +214,10 @@ function wire({ sent, received }) {
     const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
     return [`${verb}\n${lines.join("\n")}`, ...(message ? [pretty(message)] : [])].join("\n\n");
   });
-  const replies = received.map(({ status, type, replica, messages }) => {
+  const replies = received.map(({ status, type, replica, messages, earlier }) => {
     const head = [`HTTP ${status}`, type && `Content-Type: ${type}`, replica && `X-Served-By: ${replica}`];
-    return `${head.filter(Boolean).join("\n")}\n\n${messages.map(pretty).join("\n\n")}`;
+    const body = [earlier && `… ${earlier} more messages, before these:`, ...messages.map(pretty)];
+    return `${head.filter(Boolean).join("\n")}\n\n${body.filter(Boolean).join("\n\n")}`;
   });
   const asked = [h("h3", {}, "Requests"), block(requests.join("\n\n"), "Requests")];
   const answered = [h("h3", {}, "Replies"), block(replies.join("\n\n"), "Replies")];

@@ -1,16 +1,13 @@
 // An MCP client (Streamable HTTP) for both protocol families. It stores nothing outside of memory.
-import { eventsOf } from "./events.js";
-import { isObject } from "./schema.js";
+import { accessError, eventsOf, failureOf, foreignResponse, RpcError } from "./events.js";
+import { stringify } from "./json.js";
+import { HANDSHAKE, headersOf, keep, MODERN, opening, Questions, withMeta } from "./protocol.js";
 
 /**
- * @typedef {{jsonrpc: "2.0", id?: number | string, method?: string, params?: any, result?: any, error?: any}} Message
- * @typedef {{verb: string, headers: Record<string, string>, message: Message | null}} Sent one HTTP request
- * @typedef {{status: number, replica: string, type: string, messages: Message[]}} Received its reply
- *
- * @typedef {object} Exchange what went over the wire for one call
- * @property {Sent[]} sent
- * @property {Received[]} received
- * @property {number} milliseconds
+ * @typedef {import("./protocol.js").Message} Message
+ * @typedef {import("./protocol.js").Sent} Sent
+ * @typedef {import("./protocol.js").Received} Received
+ * @typedef {import("./protocol.js").Exchange} Exchange
  *
  * @callback Ask
  * @param {{method: string, params: any}} request
@@ -25,11 +22,6 @@ import { isObject } from "./schema.js";
  * @property {Exchange} [exchange] gets what goes over the wire
  */
 
-export const MODERN = "2026-07-28";
-export const HANDSHAKE = "2025-11-25";
-
-const CLIENT = { name: "anyreplica console", version: "1" };
-const CAPABILITIES = { elicitation: { form: {}, url: {} } };
 const MOST_ROUNDS = 50;
 const MOST_PAGES = 100;
 const PAUSE_MS = 500;
@@ -38,78 +30,6 @@ const MOST_ATTEMPTS = 30;
 /** Statuses of a server, or of a proxy before it, that may answer a little later. */
 const LATER = [429, 502, 503, 504];
 const MOST_QUESTIONS = 20;
-const META = "io.modelcontextprotocol/";
-/** @type {Record<string, string>} */
-const NAMED = { "tools/call": "name", "prompts/get": "name", "resources/read": "uri" };
-
-/** The server has refused the credentials, or wants some. */
-export class AccessError extends Error {
-  /**
-   * @param {string} message
-   * @param {string} challenge the value of WWW-Authenticate
-   */
-  constructor(message, challenge) {
-    super(message);
-    this.challenge = challenge;
-  }
-}
-
-/** The server has answered with an error. */
-export class RpcError extends Error {
-  /**
-   * @param {string} message
-   * @param {any} error the JSON-RPC error, or null
-   * @param {number} status the HTTP status
-   */
-  constructor(message, error, status) {
-    super(message);
-    this.error = error;
-    this.status = status;
-  }
-}
-
-/** @returns {Exchange} */
-export function newExchange() {
-  return { sent: [], received: [], milliseconds: 0 };
-}
-
-/** The questions of the server during a call that wait for their answers. */
-class Questions {
-  constructor() {
-    /** @type {Map<number | string, AbortController>} */
-    this.waiting = new Map();
-    /** @type {(problem: unknown) => void} */
-    this.fail = () => {};
-    /** Fails if an answer could not be sent. */
-    this.failed = new Promise((_, reject) => {
-      this.fail = reject;
-    });
-    this.failed.catch(() => {}); // nobody waits for it after the result
-  }
-
-  /**
-   * Note a question, and return the signal of its end.
-   * @param {number | string} id
-   */
-  open(id) {
-    const question = new AbortController();
-    this.waiting.set(id, question);
-    return question.signal;
-  }
-
-  /**
-   * End a question that the server has withdrawn (notifications/cancelled).
-   * @param {number | string} id
-   */
-  withdraw(id) {
-    this.waiting.get(id)?.abort();
-  }
-
-  /** End all questions: the call is over. */
-  close() {
-    for (const question of this.waiting.values()) question.abort();
-  }
-}
 
 export class Client {
   /**
@@ -124,6 +44,20 @@ export class Client {
     this.lastId = 0;
     this.questions = 0;
     this.isOpen = false;
+    this.connection = new AbortController();
+  }
+
+  /** The end of the connection. What runs for longer than one request must end with it. */
+  get closed() {
+    return this.connection.signal;
+  }
+
+  /** Cancel all requests that still run, in the protocol version and session in which they began, and forget both. */
+  close() {
+    this.connection.abort();
+    this.connection = new AbortController();
+    this.session = "";
+    this.isOpen = false;
   }
 
   /**
@@ -135,10 +69,10 @@ export class Client {
     this.version = version;
     this.session = "";
     this.isOpen = false;
-    const params = { protocolVersion: version, capabilities: CAPABILITIES, clientInfo: CLIENT };
+    const { closed } = this;
     const isModern = version === MODERN;
-    const found = await (isModern ? this.request("server/discover", {}) : this.request("initialize", params));
-    if (!isModern) await this.post({ jsonrpc: "2.0", method: "notifications/initialized" });
+    const found = await (isModern ? this.request("server/discover", {}) : this.request("initialize", opening()));
+    if (!isModern) await this.post({ jsonrpc: "2.0", method: "notifications/initialized" }, { signal: closed });
     this.isOpen = true;
     return found;
   }
@@ -151,13 +85,13 @@ export class Client {
    */
   async list(method, key) {
     /** @type {any[]} */
-    const all = [];
+    let all = [];
     /** @type {string | undefined} */
     let cursor;
     for (let page = 0; page < MOST_PAGES; page += 1) {
       /** @type {any} */
       const found = await this.request(method, cursor === undefined ? {} : { cursor });
-      all.push(...(Array.isArray(found[key]) ? found[key] : []));
+      all = all.concat(Array.isArray(found[key]) ? found[key] : []);
       cursor = found.nextCursor;
       if (cursor === undefined || cursor === null) break;
     }
@@ -187,7 +121,7 @@ export class Client {
   }
 
   /**
-   * Send one request, and return its result.
+   * Send one request, and return its result. The request ends with the connection.
    * @param {string} method
    * @param {Record<string, any>} params
    * @param {Options} [options]
@@ -196,35 +130,20 @@ export class Client {
   async request(method, params, options = {}) {
     this.lastId += 1;
     const id = this.lastId;
-    const message = /** @type {Message} */ ({ jsonrpc: "2.0", id, method, params: this.withMeta(params, id, options) });
+    const all = withMeta(this.version, params, id, options.onMessage !== undefined);
+    const message = /** @type {Message} */ ({ jsonrpc: "2.0", id, method, params: all });
+    const signal = options.signal ? AbortSignal.any([options.signal, this.closed]) : this.closed;
     const stop = () => {
-      if (this.version === HANDSHAKE) void this.cancel(id);
+      if (this.version === HANDSHAKE && method !== "initialize") void this.cancel(id);
     };
-    options.signal?.addEventListener("abort", stop);
+    signal.addEventListener("abort", stop);
     const begin = performance.now();
     try {
-      return await this.answer(message, options);
+      return await this.answer(message, { ...options, signal });
     } finally {
-      options.signal?.removeEventListener("abort", stop);
+      signal.removeEventListener("abort", stop);
       if (options.exchange) options.exchange.milliseconds += performance.now() - begin;
     }
-  }
-
-  /**
-   * @param {Record<string, any>} params
-   * @param {number} id
-   * @param {Options} options
-   */
-  withMeta(params, id, options) {
-    const progress = options.onMessage ? { progressToken: id } : {};
-    if (this.version === HANDSHAKE) return options.onMessage ? { ...params, _meta: progress } : params;
-    const meta = {
-      [`${META}protocolVersion`]: MODERN,
-      [`${META}clientInfo`]: CLIENT,
-      [`${META}clientCapabilities`]: CAPABILITIES,
-      ...(options.onMessage ? { [`${META}logLevel`]: "debug", ...progress } : {}),
-    };
-    return { ...params, _meta: meta };
   }
 
   /**
@@ -262,7 +181,9 @@ export class Client {
    */
   async follow(message, options, questions) {
     let { response, reply } = await this.post(message, options);
-    if (response.status === 404 && this.session && message.method !== "initialize") {
+    const isSession = this.version === HANDSHAKE && this.session !== "";
+    if (response.status === 404 && isSession && message.method !== "initialize") {
+      options.signal?.throwIfAborted(); // the user has chosen another version
       await this.connect(HANDSHAKE); // the session has ended; the server has not worked on the request
       ({ response, reply } = await this.post(message, options));
     }
@@ -278,7 +199,7 @@ export class Client {
         const found = value.message;
         if (!found) continue;
         silent = 0;
-        reply.messages.push(found);
+        keep(reply, found);
         if (found.method && found.id !== undefined) {
           this.reply(found, options, questions.open(found.id)).catch((problem) => {
             void this.cancel(Number(message.id)); // or the call would wait for the answer
@@ -288,8 +209,9 @@ export class Client {
           if (found.method === "notifications/cancelled") questions.withdraw(found.params?.requestId);
           options.onMessage?.(found);
         } else if (found.id === message.id || found.id === null || found.id === undefined) {
-          if (found.error) throw new RpcError(found.error.message, found.error, response.status);
-          return found.result ?? {};
+          const failed = failureOf(found, response.status);
+          if (failed) throw failed;
+          return found.result;
         }
       }
       if (!lastEvent) break;
@@ -317,11 +239,12 @@ export class Client {
     } finally {
       this.questions -= 1;
     }
-    const sent = { verb: "POST", headers: this.headersOf(answer, null), message: answer };
+    const headers = headersOf(this.version, this.session, answer, null);
+    const sent = { verb: "POST", headers, message: answer };
     // Only the first answer counts. So a refused repetition means that an earlier one has arrived.
     const { response, reply, attempts } = await this.persist(sent, options);
     if (response.ok || attempts > 1 || withdrawn.aborted) return;
-    for await (const { message } of eventsOf(response)) if (message) reply.messages.push(message);
+    for await (const { message } of eventsOf(response)) if (message) keep(reply, message);
     const text = reply.messages[0]?.error?.message ?? `status ${response.status}`;
     throw new RpcError(`The server has refused the answer: ${text}`, null, response.status);
   }
@@ -362,7 +285,8 @@ export class Client {
    * @param {Options} [options]
    */
   async post(message, options = {}) {
-    return this.send({ verb: "POST", headers: this.headersOf(message, options.inputSchema), message }, options);
+    const headers = headersOf(this.version, this.session, message, options.inputSchema);
+    return this.send({ verb: "POST", headers, message }, options);
   }
 
   /**
@@ -372,85 +296,28 @@ export class Client {
    */
   async send(sent, options) {
     const { verb, headers, message } = sent;
+    const { closed } = this;
     options.exchange?.sent.push(sent);
     const token = this.token();
     const response = await fetch(this.url, {
       method: verb,
       headers: token ? { ...headers, Authorization: `Bearer ${token}` } : headers,
-      body: message && JSON.stringify(message),
+      body: message && stringify(message),
       signal: options.signal,
       credentials: "omit",
       redirect: "error",
     });
-    this.session = response.headers.get("Mcp-Session-Id") || this.session;
+    if (!closed.aborted) this.session = response.headers.get("Mcp-Session-Id") || this.session;
     const type = response.headers.get("Content-Type") ?? "";
     const replica = response.headers.get("X-Served-By") ?? "";
     /** @type {Received} */
-    const reply = { status: response.status, replica, type, messages: [] };
+    const reply = { status: response.status, replica, type, messages: [], earlier: 0 };
     options.exchange?.received.push(reply);
-    if (response.status === 401) {
-      throw new AccessError(await errorText(response), response.headers.get("WWW-Authenticate") ?? "");
-    }
-    if (!type.includes("json") && !type.includes("event-stream") && response.status !== 202) {
-      throw new RpcError(`The server has answered with the status ${response.status}.`, null, response.status);
-    }
+    if (response.status === 401) throw await accessError(response);
+    const isMessage = type.includes("json") || type.includes("event-stream");
+    if (!isMessage && response.status !== 202) throw await foreignResponse(response);
     return { response, reply };
   }
-
-  /**
-   * Return the headers of a message, without the token.
-   * @param {Message} message
-   * @param {any} inputSchema
-   * @returns {Record<string, string>}
-   */
-  headersOf({ method, params }, inputSchema) {
-    /** @type {Record<string, string>} */
-    const headers = { "Content-Type": "application/json", Accept: "application/json, text/event-stream" };
-    if (method !== "initialize") headers["MCP-Protocol-Version"] = this.version;
-    if (this.version === HANDSHAKE && this.session) headers["Mcp-Session-Id"] = this.session;
-    if (this.version === HANDSHAKE || !method) return headers;
-    headers["Mcp-Method"] = method;
-    const name = NAMED[method] && params?.[NAMED[method]];
-    if (name) headers["Mcp-Name"] = headerText(name);
-    if (method === "tools/call") Object.assign(headers, repeated(inputSchema, params.arguments));
-    return headers;
-  }
-}
-
-/**
- * Return the arguments that a request repeats in headers (`x-mcp-header` in the input schema of the tool).
- * @param {any} schema
- * @param {any} value
- * @returns {Record<string, string>}
- */
-function repeated(schema, value) {
-  /** @type {Record<string, string>} */
-  const headers = {};
-  if (!isObject(schema?.properties) || !isObject(value)) return headers;
-  for (const [name, each] of Object.entries(schema.properties)) {
-    const argument = value[name];
-    const header = each?.["x-mcp-header"];
-    if (typeof header === "string" && ["string", "number", "boolean"].includes(typeof argument)) {
-      headers[`Mcp-Param-${header}`] = headerText(String(argument));
-    }
-    Object.assign(headers, repeated(each, argument));
-  }
-  return headers;
-}
-
-/**
- * Return a text as the value of a header. Other than visible ASCII, it becomes Base64 (protocol 2026-07-28).
- * @param {string} text
- */
-function headerText(text) {
-  if (/^[!-~]([ -~]*[!-~])?$/.test(text) && !/^=\?base64\?.*\?=$/.test(text)) return text;
-  const bytes = new TextEncoder().encode(text);
-  return `=?base64?${base64(bytes)}?=`;
-}
-
-/** @param {Uint8Array} bytes */
-export function base64(bytes) {
-  return btoa(Array.from(bytes, (each) => String.fromCharCode(each)).join(""));
 }
 
 /**
@@ -470,17 +337,4 @@ function pause() {
   return new Promise((resolve) => {
     setTimeout(resolve, PAUSE_MS);
   });
-}
-
-/**
- * @param {Response} response
- * @returns {Promise<string>}
- */
-async function errorText(response) {
-  try {
-    const body = await response.json();
-    return body.error?.message ?? body.message ?? body.error_description ?? "The server wants a key.";
-  } catch {
-    return "The server wants a key.";
-  }
 }

@@ -1,8 +1,9 @@
 // The lists of tools, resources and prompts. Each entry opens to a form that calls it.
 import { callView } from "./call.js";
 import { promptResult, resourceResult, toolResult } from "./content.js";
-import { h, newId } from "./dom.js";
-import { ONE_LINE } from "./form.js";
+import { h, limitAtOnce, MOST_ITEMS, newId } from "./dom.js";
+import { ONE_LINE } from "./inputs.js";
+import { mayChange } from "./questions.js";
 
 /**
  * @typedef {import("./call.js").Page} Page
@@ -12,40 +13,42 @@ import { ONE_LINE } from "./form.js";
 const COMPLETION_PAUSE_MS = 200;
 
 /**
- * Show a list with a search. An entry's form is made when the entry opens.
+ * Show a list with a search. An entry's form is made when the entry opens. Entries that the search hides keep theirs.
  * @param {string} word what the entries are, in the plural
  * @param {Entry[]} entries
  * @returns {HTMLElement}
  */
 export function entryList(word, entries) {
   if (!entries.length) return h("p", { class: "hint" }, `This server has no ${word} for you.`);
-  const shown = entries.map((entry) => ({ entry, element: entryElement(entry) }));
+  /** @type {Map<Entry, HTMLElement>} */
+  const elements = new Map();
+  const list = h("div");
   const count = h("span", { role: "status", class: "hint" });
   const id = newId("search");
   const input = h("input", { id, type: "search", oninput: search, autocomplete: "off" });
 
+  /** @param {Entry} entry */
+  function draw(entry) {
+    const element = elements.get(entry) ?? entryElement(entry);
+    elements.set(entry, element);
+    return element;
+  }
+
   function search() {
     const wanted = input.value.toLowerCase();
-    let found = 0;
-    for (const { entry, element } of shown) {
-      const text = `${entry.name} ${entry.title ?? ""} ${entry.description ?? ""}`.toLowerCase();
-      element.hidden = !text.includes(wanted);
-      found += element.hidden ? 0 : 1;
-    }
-    count.textContent = `${found} of ${entries.length} ${word}`;
+    const found = entries.filter(({ name, title, description }) =>
+      `${name} ${title ?? ""} ${description ?? ""}`.toLowerCase().includes(wanted),
+    );
+    list.replaceChildren();
+    limitAtOnce(list, found, draw);
+    count.textContent = `${found.length} of ${entries.length} ${word}`;
   }
 
   search();
   const title = h("h2", { class: "unseen" }, `All ${word}`);
   const label = h("label", { for: id }, `Search the ${word}`);
   const searching = h("div", { class: "search" }, label, input, count);
-  return h(
-    "div",
-    {},
-    title,
-    searching,
-    shown.map(({ element }) => element),
-  );
+  return h("div", {}, title, searching, list);
 }
 
 /** @param {Entry} entry */
@@ -83,13 +86,14 @@ export function toolList(page, tools) {
  * @returns {Entry}
  */
 function toolEntry(page, tool) {
-  const { name, title, description, inputSchema, annotations = {} } = tool;
+  const { name, title, description, inputSchema } = tool;
+  const annotations = tool.annotations ?? {};
   const component = {
     method: "tools/call",
     verb: "Call",
     schema: inputSchema,
     inputSchema,
-    writes: annotations.readOnlyHint !== true,
+    writes: mayChange(tool),
     params: (/** @type {any} */ values) => ({ name, arguments: values }),
     show: (/** @type {any} */ result) => toolResult(result, page.read),
   };
@@ -234,7 +238,8 @@ function completer(page, ref) {
         const argument = { name, value: input.value };
         const { completion } = await page.client.request("completion/complete", { ref, argument });
         if (argument.value !== input.value) return; // a later request has the completions of the new text
-        list.replaceChildren(...completion.values.map((/** @type {string} */ value) => h("option", { value })));
+        const values = completion.values.slice(0, MOST_ITEMS);
+        list.replaceChildren(...values.map((/** @type {string} */ value) => h("option", { value })));
       } catch {
         list.replaceChildren(); // a server without completions answers with an error
       }

@@ -1,5 +1,6 @@
 // Shows results as an agent gets them: text, images, audio, resources, links and structured content.
-import { block, h, pretty } from "./dom.js";
+import { block, h, limitAtOnce } from "./dom.js";
+import { pretty } from "./json.js";
 import { isObject } from "./schema.js";
 
 const IMAGES = /^image\/(png|jpeg|gif|webp|avif|svg\+xml)$/;
@@ -13,10 +14,10 @@ const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
  */
 export function toolResult(result, read) {
   const blocks = Array.isArray(result.content) ? result.content : [];
-  const shown = blocks.map((/** @type {any} */ each) => contentBlock(each, read));
+  const shown = limitAtOnce(h("div"), blocks, (/** @type {any} */ each) => contentBlock(each, read));
   const title = result.isError ? h("p", { class: "error" }, "The tool has answered with an error.") : null;
   const structured = result.structuredContent === undefined ? [] : structuredPart(result.structuredContent);
-  const empty = shown.length + structured.length ? null : h("p", { class: "hint" }, "The result is empty.");
+  const empty = blocks.length + structured.length ? null : h("p", { class: "hint" }, "The result is empty.");
   return h("div", { class: result.isError ? "result failed" : "result" }, title, shown, structured, empty);
 }
 
@@ -27,7 +28,7 @@ export function toolResult(result, read) {
  */
 export function promptResult(result, read) {
   const messages = Array.isArray(result.messages) ? result.messages : [];
-  const shown = messages.map((/** @type {any} */ { role, content }) =>
+  const shown = limitAtOnce(h("div"), messages, (/** @type {any} */ { role, content }) =>
     h("div", { class: "message" }, h("h3", {}, String(role)), contentBlock(content, read)),
   );
   return h("div", { class: "result" }, result.description && h("p", {}, result.description), shown);
@@ -40,8 +41,9 @@ export function promptResult(result, read) {
  */
 export function resourceResult(result, read) {
   const contents = Array.isArray(result.contents) ? result.contents : [];
-  const shown = contents.map((/** @type {any} */ resource) => contentBlock({ type: "resource", resource }, read));
-  return h("div", { class: "result" }, shown.length ? shown : h("p", { class: "hint" }, "The resource is empty."));
+  const draw = (/** @type {any} */ resource) => contentBlock({ type: "resource", resource }, read);
+  const shown = limitAtOnce(h("div"), contents, draw);
+  return h("div", { class: "result" }, contents.length ? shown : h("p", { class: "hint" }, "The resource is empty."));
 }
 
 /** @param {unknown} value */

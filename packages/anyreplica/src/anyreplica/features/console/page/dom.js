@@ -1,9 +1,15 @@
 // Makes elements of the page. Every text becomes a text node, so markup from a server is shown and never runs.
+// A server may send more than a browser can draw. So the page draws a part, and says how much more there is.
 
 /**
  * @typedef {string | number | Node | null | undefined | false} Child
  * @typedef {Record<string, string | number | boolean | null | undefined | ((event: any) => void)>} Attributes
  */
+
+/** The most items of a list, lines or messages that the page draws at once. */
+export const MOST_ITEMS = 500;
+/** The most characters of one text that the page draws at once. */
+export const MOST_CHARACTERS = 20_000;
 
 /**
  * Make an element. An attribute whose name begins with "on" is a listener. `false` and `null` leave an attribute out.
@@ -52,7 +58,44 @@ function setAttributes(element, attributes) {
 function nodes(children) {
   const all = /** @type {Child[]} */ (children.flat());
   const shown = all.filter((each) => each !== null && each !== undefined && each !== false);
-  return shown.map((each) => (each instanceof Node ? each : String(each)));
+  return shown.map((each) => (each instanceof Node ? each : shortened(String(each))));
+}
+
+/**
+ * Return a text as the page draws it: a long one without its end.
+ * @param {string} text
+ */
+export function shortened(text) {
+  const left = text.length - MOST_CHARACTERS;
+  return left > 0 ? `${text.slice(0, MOST_CHARACTERS)} … (${left} more characters)` : text;
+}
+
+/**
+ * Draw the first items of a list in an element, and a button that draws the next ones.
+ * @template T
+ * @param {HTMLElement} place
+ * @param {T[]} items
+ * @param {(item: T) => Child} draw
+ * @param {number} [most] the number of items to draw at once
+ * @param {(left: number) => string} [label] returns the text of the button
+ * @returns {HTMLElement} the element
+ */
+export function limitAtOnce(place, items, draw, most = MOST_ITEMS, label = (left) => `… ${left} more`) {
+  /** @param {number} begin */
+  function drawFrom(begin) {
+    const end = Math.min(items.length, begin + most);
+    place.append(...nodes(items.slice(begin, end).map(draw)));
+    if (end === items.length) return;
+    const more = h("button", { type: "button", class: "quiet", onclick: next }, label(items.length - end));
+    function next() {
+      more.remove();
+      drawFrom(end);
+      /** @type {HTMLElement | null} */ (place.querySelector(":scope > button:last-child"))?.focus();
+    }
+    place.append(more);
+  }
+  drawFrom(0);
+  return place;
 }
 
 let lastId = 0;
@@ -67,24 +110,18 @@ export function newId(word) {
 }
 
 /**
- * Show a JSON value as text.
- * @param {unknown} value
- */
-export function pretty(value) {
-  try {
-    return JSON.stringify(value, null, 2);
-  } catch {
-    return "This value has too many levels to show it.";
-  }
-}
-
-/**
  * A block of text that can be scrolled with the keyboard.
  * @param {string} text
  * @param {string} label
  */
 export function block(text, label) {
-  return h("pre", { tabindex: 0, role: "group", "aria-label": label }, h("code", {}, text));
+  /** @type {string[]} */
+  const parts = [];
+  for (let at = 0; at < text.length; at += MOST_CHARACTERS) parts.push(text.slice(at, at + MOST_CHARACTERS));
+  const rest = (/** @type {number} */ left) => text.length - (parts.length - left) * MOST_CHARACTERS;
+  const more = (/** @type {number} */ left) => `… ${rest(left)} more characters`;
+  const code = limitAtOnce(h("code"), parts, (each) => each, 1, more);
+  return h("pre", { tabindex: 0, role: "group", "aria-label": label }, code);
 }
 
 /**

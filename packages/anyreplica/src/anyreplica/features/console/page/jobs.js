@@ -1,8 +1,11 @@
 // Jobs: start one, follow its progress, read its result, cancel it. The page uses the routes below /jobs.
-import { AccessError } from "./client.js";
 import { entryList } from "./components.js";
-import { block, h, pretty, table } from "./dom.js";
-import { FieldError, makeForm } from "./form.js";
+import { block, h, MOST_ITEMS, shortened, table } from "./dom.js";
+import { AccessError, routeJson } from "./events.js";
+import { makeForm } from "./form.js";
+import { FieldError } from "./inputs.js";
+import { pretty, stringify } from "./json.js";
+import { agreed, mayChange } from "./questions.js";
 
 /** @typedef {import("./call.js").Page} Page */
 
@@ -37,13 +40,7 @@ export function jobsView(page, url, tools) {
     const headers = { ...options.headers };
     const token = page.client.token();
     if (token) headers.Authorization = `Bearer ${token}`;
-    const response = await fetch(`${url}${path}`, { credentials: "omit", ...options, headers });
-    /** @type {any} */
-    const body = await response.json().catch(() => ({}));
-    const challenge = response.headers.get("WWW-Authenticate") ?? "";
-    if (response.status === 401) throw new AccessError(body.message ?? "The server wants a key.", challenge);
-    if (!response.ok && response.status !== 409) throw new Error(body.message ?? `Status ${response.status}`);
-    return body;
+    return routeJson(await fetch(`${url}${path}`, { credentials: "omit", ...options, headers }));
   }
 
   /**
@@ -59,13 +56,15 @@ export function jobsView(page, url, tools) {
       if (problem instanceof AccessError) page.onAccess(problem);
       if (!(problem instanceof FieldError)) text = /** @type {Error} */ (problem).message; // a form shows its own
     }
+    text = shortened(text);
     if (place.textContent !== text) place.textContent = text;
   }
 
   /** Draw the jobs again if they have changed. The focus stays on the button of the same job. */
   async function refresh() {
-    const { jobs: found } = await ask("?limit=50", { signal: AbortSignal.timeout(ANSWER_MS) });
-    const text = JSON.stringify([found, results.size]);
+    const { jobs: all } = await ask("?limit=50", { signal: AbortSignal.timeout(ANSWER_MS) });
+    const found = Array.isArray(all) ? all.slice(0, MOST_ITEMS) : [];
+    const text = stringify([found, results.size]);
     if (text === drawn) return;
     drawn = text;
     const { id } = /** @type {Element} */ (document.activeElement ?? document.body);
@@ -105,16 +104,26 @@ export function jobsView(page, url, tools) {
   }
 
   /** @param {any} tool */
-  function entry({ name, description, inputSchema }) {
+  function entry(tool) {
+    const { name, description, inputSchema } = tool;
     const view = () => {
       const form = makeForm(inputSchema);
+      const question = h("div");
+      let isConfirmed = !page.confirms || !mayChange(tool);
+      /** @returns {Promise<void>} */
       const submit = async () => {
-        const body = JSON.stringify({ job: name, params: form.read() });
-        await ask("", { method: "POST", headers: { "Content-Type": "application/json" }, body });
-        await refresh();
+        const params = form.read(); // before the question: it shows what is wrong
+        if (isConfirmed) {
+          const headers = { "Content-Type": "application/json" };
+          await ask("", { method: "POST", headers, body: stringify({ job: name, params }) });
+          await refresh();
+        } else if (await agreed(question, start, "start it")) {
+          isConfirmed = true; // the page asks once for each job
+          await submit(); // the user may have changed the form
+        }
       };
       const start = h("button", { type: "button", onclick: () => void trying(submit) }, "Start the job");
-      return h("div", {}, form.element, h("p", {}, start));
+      return h("div", {}, form.element, h("p", {}, start), question);
     };
     return { name, description, badges: ["job"], view };
   }

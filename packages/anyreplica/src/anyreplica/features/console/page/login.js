@@ -1,8 +1,13 @@
 // Logs a user in with OAuth 2.1, as any MCP client does: discovery, registration, PKCE, and a token in memory.
-import { base64 } from "./client.js";
+import { parseJson } from "./json.js";
+import { base64 } from "./protocol.js";
+import { isObject } from "./schema.js";
 
 const CHANNEL = "anyreplica-login";
 const WAIT_SECONDS = 300;
+const LONGEST_ISSUER = 200;
+/** A URL without a path. */
+const HOST_ONLY = /^(\w+:\/\/[^/]+)\/$/;
 
 /**
  * @typedef {object} Login
@@ -98,7 +103,8 @@ async function tokens(endpoint, grant, basic) {
 }
 
 /**
- * Return the metadata of an authorization server (RFC 8414; OpenID Connect Discovery as a second try).
+ * Return the metadata of an authorization server (RFC 8414; OpenID Connect Discovery as a second try). They must name
+ * the issuer that was asked (RFC 8414, section 3.3), or one login server could pretend to be another one.
  * @param {string} issuer
  */
 async function authorizationServer(issuer) {
@@ -110,13 +116,28 @@ async function authorizationServer(issuer) {
     `${origin}${path}/.well-known/openid-configuration`,
   ];
   for (const url of tries) {
-    try {
-      return await json(local(url));
-    } catch {
-      // Try the next place.
-    }
+    const found = await json(local(url)).catch(() => null); // null: try the next place
+    if (found && isSameUrl(found.issuer, issuer)) return found;
+    if (found) throw new Error(`${url} is the metadata of ${named(found.issuer)}, not of the issuer ${issuer}.`);
   }
   throw new Error(`The login server ${issuer} has no metadata that this page can read.`);
+}
+
+/**
+ * Return whether two texts are the same URL. They may differ in a slash after the host only.
+ * @param {unknown} one
+ * @param {string} other
+ */
+function isSameUrl(one, other) {
+  return typeof one === "string" && one.replace(HOST_ONLY, "$1") === other.replace(HOST_ONLY, "$1");
+}
+
+/**
+ * Name the issuer that a login server claims to be.
+ * @param {unknown} issuer
+ */
+function named(issuer) {
+  return issuer ? `the issuer ${String(issuer).slice(0, LONGEST_ISSUER)}` : "no issuer";
 }
 
 /**
@@ -158,9 +179,10 @@ function returned(state, server) {
     }
     channel.onmessage = ({ data }) => {
       if (data.state !== state) return; // another page of this server logs in, too
-      const names = data.iss || server.authorization_response_iss_parameter_supported;
-      const isOther = names && data.iss !== server.issuer;
-      const wrong = data.error_description || data.error || (isOther && "the answer is from another login server");
+      const namesIssuer = data.iss !== undefined || server.authorization_response_iss_parameter_supported;
+      const isOther = namesIssuer && data.iss !== server.issuer;
+      const other = `the answer is of ${named(data.iss)}, not of the issuer ${server.issuer}`;
+      const wrong = isOther ? other : data.error_description || data.error;
       end(() => (wrong ? reject(new Error(`The login has failed: ${wrong}`)) : resolve(data.code)));
     };
   });
@@ -186,7 +208,14 @@ async function json(url, options = {}) {
     const text = (await response.text()).slice(0, 300);
     throw new Error(`${url} has answered with the status ${response.status}: ${text}`);
   }
-  return response.json();
+  const text = await response.text();
+  try {
+    const body = parseJson(text);
+    if (isObject(body)) return body;
+  } catch {
+    // It is no JSON.
+  }
+  throw new Error(`${url} has not answered with JSON, but: ${text.slice(0, 300)}`);
 }
 
 /**

@@ -1,9 +1,11 @@
 // The page: it gets access, lists what the server offers, and shows it in tabs.
-import { AccessError, Client, HANDSHAKE, MODERN, RpcError } from "./client.js";
+import { Client } from "./client.js";
 import { promptList, resourceList, toolList } from "./components.js";
 import { h, newId, tabs } from "./dom.js";
+import { AccessError, RpcError } from "./events.js";
 import { jobsView } from "./jobs.js";
 import { login, metadataUrl, passLoginOn } from "./login.js";
+import { HANDSHAKE, MODERN } from "./protocol.js";
 import { swarmView } from "./swarm.js";
 
 /**
@@ -53,8 +55,9 @@ let lastOpening = 0;
  * @param {boolean} [mayRenew] whether a refused token may be replaced by a new one of the login
  */
 async function open(mayRenew = true) {
+  client.close(); // no call goes on in another protocol version, or for another user
   lastOpening += 1;
-  const opening = lastOpening;
+  const number = lastOpening;
   panel.replaceChildren();
   place.replaceChildren();
   status.textContent = "Connecting …";
@@ -62,11 +65,11 @@ async function open(mayRenew = true) {
   let problem = null;
   try {
     const found = await offered();
-    if (opening === lastOpening) show(found);
+    if (number === lastOpening) show(found);
   } catch (error) {
     problem = error;
   }
-  if (opening !== lastOpening) return; // the user has chosen another version since
+  if (number !== lastOpening) return; // the user has chosen another version since
   status.textContent = "";
   if (!problem) return;
   showConnect();
@@ -154,7 +157,7 @@ function openResource(uri) {
   const entries = /** @type {NodeListOf<HTMLDetailsElement>} */ (document.querySelectorAll("details.entry"));
   const found = [...entries].find((each) => each.dataset.entry === uri);
   if (!found) {
-    status.textContent = `${uri} is not in the list of resources. A template may have it.`;
+    status.textContent = `${uri} is not in the list of resources that the page shows. A template may have it.`;
     return;
   }
   showTab("Resources");

@@ -1,7 +1,50 @@
 // Asks the user what a tool wants to know during its call.
 import { isWeb } from "./content.js";
 import { h, newId } from "./dom.js";
-import { FieldError, makeForm } from "./form.js";
+import { makeForm } from "./form.js";
+import { FieldError } from "./inputs.js";
+
+/**
+ * Return whether a tool may change something: it may, unless it is marked as read-only.
+ * @param {any} tool
+ * @returns {boolean}
+ */
+export function mayChange(tool) {
+  return tool.annotations?.readOnlyHint !== true;
+}
+
+/**
+ * Ask the user whether a tool that may change something shall run.
+ * @param {HTMLElement} place
+ * @param {HTMLElement} button what the user has pressed; it gets the focus back
+ * @param {string} verb what to do, such as "call it"
+ * @returns {Promise<boolean>}
+ */
+export function agreed(place, button, verb) {
+  return new Promise((resolve) => {
+    const what = `${verb[0].toUpperCase()}${verb.slice(1)}`;
+    const text = `This tool is not marked as read-only, so it may change something. ${what}?`;
+    const yes = h("button", { type: "button", onclick: () => end(true) }, `Yes, ${verb}`);
+    const no = h("button", { type: "button", class: "quiet", onclick: () => end(false) }, "No");
+    const inside = [h("p", {}, text), h("p", {}, yes, " ", no)];
+    const names = { role: "group", "aria-label": text, tabindex: -1 };
+    const question = h("section", { class: "question", onkeydown: onEscape, ...names }, inside);
+    place.replaceChildren(question);
+    question.focus(); // not the button: a key that is held down would press it
+
+    /** @param {KeyboardEvent} event */
+    function onEscape(event) {
+      if (event.key === "Escape") end(false);
+    }
+
+    /** @param {boolean} isYes */
+    function end(isYes) {
+      place.replaceChildren();
+      button.focus();
+      resolve(isYes);
+    }
+  });
+}
 
 /**
  * Return a function that answers the requests of a server with forms in an element of the page.

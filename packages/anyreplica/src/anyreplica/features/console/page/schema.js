@@ -1,4 +1,5 @@
 // Reads JSON Schemas (2020-12): references, unions, and what a value of a schema looks like.
+import { isNumber, isSameJson, isWholeNumber, stringify } from "./json.js";
 
 /** @typedef {Record<string, any>} Schema */
 
@@ -180,7 +181,7 @@ export function limitsOf(schema) {
  */
 export function fits(value, schema) {
   const allowed = choices(schema);
-  if (allowed) return allowed.some((each) => JSON.stringify(each.value) === JSON.stringify(value));
+  if (allowed) return allowed.some((each) => isSameJson(each.value, value));
   switch (typeOf(schema)) {
     case "null":
       return value === null;
@@ -189,7 +190,9 @@ export function fits(value, schema) {
     case "object":
       return isObject(value) && listOf(schema.required).every((each) => Object.hasOwn(value, each));
     case "integer":
-      return Number.isInteger(value);
+      return isWholeNumber(value);
+    case "number":
+      return isNumber(value);
     case "any":
       return true;
     default:
@@ -215,5 +218,5 @@ function listOf(value) {
 
 /** @param {unknown} value */
 function shown(value) {
-  return typeof value === "string" ? value : JSON.stringify(value);
+  return typeof value === "string" ? value : stringify(value);
 }

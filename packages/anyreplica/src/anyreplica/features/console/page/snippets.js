@@ -1,8 +1,9 @@
 // Writes a call as curl, Python and TypeScript.
 import { copied, h, tabs } from "./dom.js";
+import { stringify } from "./json.js";
 
 /**
- * @typedef {import("./client.js").Sent} Sent
+ * @typedef {import("./protocol.js").Sent} Sent
  * @typedef {{method: string, params: any}} Call
  */
 
@@ -28,7 +29,7 @@ export function snippets(sent, call, server) {
 function curl({ headers, message }, { url, secured }) {
   const lines = Object.entries(headers).map(([name, value]) => `  -H ${quoted(`${name}: ${value}`)}`);
   if (secured) lines.push('  -H "Authorization: Bearer $MCP_TOKEN"');
-  return [`curl -N ${quoted(url)}`, ...lines, `  -d ${quoted(JSON.stringify(message))}`].join(" \\\n");
+  return [`curl -N ${quoted(url)}`, ...lines, `  -d ${quoted(stringify(message))}`].join(" \\\n");
 }
 
 /** @type {Record<string, {python: string, typescript: string}>} */
@@ -75,7 +76,7 @@ import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/cli
 
 const client = new Client({ name: "example", version: "1" });
 await client.connect(new StreamableHTTPClientTransport(new URL(${JSON.stringify(url)})${options}));
-const result = await client.${METHODS[method].typescript}(${JSON.stringify(given, null, 2)});
+const result = await client.${METHODS[method].typescript}(${stringify(given, 2)});
 console.log(result);
 await client.close();
 `;
@@ -91,7 +92,7 @@ function pythonValue(value, level = 0) {
   if (value === null) return "None";
   if (value === true) return "True";
   if (value === false) return "False";
-  if (typeof value !== "object") return JSON.stringify(value);
+  if (typeof value !== "object") return stringify(value);
   const pad = "    ".repeat(level + 1);
   const parts = Array.isArray(value)
     ? value.map((each) => pythonValue(each, level + 1))

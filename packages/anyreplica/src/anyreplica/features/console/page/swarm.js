@@ -1,6 +1,8 @@
 // The swarm: which replicas are known, and which of them answer calls how fast.
-import { newExchange } from "./client.js";
-import { h, newId, svg, table } from "./dom.js";
+import { h, MOST_ITEMS, newId, svg, table } from "./dom.js";
+import { routeJson } from "./events.js";
+import { newExchange } from "./protocol.js";
+import { mayChange } from "./questions.js";
 
 /**
  * @typedef {import("./call.js").Page} Page
@@ -56,11 +58,9 @@ function replicasPart(page, url) {
     const headers = token ? { Authorization: `Bearer ${token}` } : undefined;
     try {
       const signal = AbortSignal.timeout(LIST_ANSWER_MS);
-      const response = await fetch(url, { credentials: "omit", headers, signal });
-      if (!response.ok) throw new Error(`status ${response.status}`);
-      /** @type {{replicas: Known[]}} */
-      const { replicas } = await response.json();
-      for (const known of replicas) seen.set(`${known.name} ${known.started}`, { known, at: Date.now() });
+      const { replicas } = await routeJson(await fetch(url, { credentials: "omit", headers, signal }));
+      const listed = /** @type {Known[]} */ (Array.isArray(replicas) ? replicas.slice(0, MOST_ITEMS) : []);
+      for (const known of listed) seen.set(`${known.name} ${known.started}`, { known, at: Date.now() });
       draw();
     } catch (problem) {
       status.textContent = `The replicas cannot be listed now: ${/** @type {Error} */ (problem).message}`;
@@ -69,7 +69,8 @@ function replicasPart(page, url) {
 
   function draw() {
     for (const [key, { at }] of seen) if (Date.now() - at > KEPT_MS) seen.delete(key);
-    const all = [...seen.values()].sort((one, other) => one.known.started - other.known.started);
+    const sorted = [...seen.values()].sort((one, other) => one.known.started - other.known.started);
+    const all = sorted.slice(-MOST_ITEMS);
     rows.replaceChildren(...all.map(({ known, at }) => row(known, Date.now() - at > 2 * EVERY_MS)));
     const alive = all.filter(({ known, at }) => stateOf(known, Date.now() - at > 2 * EVERY_MS) === "ready").length;
     const text = `${alive} ${alive === 1 ? "replica is" : "replicas are"} ready.`;
@@ -127,14 +128,16 @@ function duration(seconds) {
  * @param {any[]} tools
  */
 function callsPart(page, tools) {
+  const readOnly = tools.filter((tool) => !mayChange(tool));
   const isEcho = (/** @type {any} */ tool) => tool.name === "echo" && typeOfMessage(tool) === "string";
-  const isHarmless = (/** @type {any} */ tool) => tool.annotations?.readOnlyHint && !tool.inputSchema?.required?.length;
+  const isEmpty = (/** @type {any} */ tool) => !isEcho(tool) && !tool.inputSchema?.required?.length;
   const calls = [
-    ...tools.filter(isEcho).map(({ name }) => ({ name, arguments: { message: "hello" } })),
-    ...tools.filter(isHarmless).map(({ name }) => ({ name, arguments: {} })),
+    ...readOnly.filter(isEcho).map(({ name }) => ({ name, arguments: { message: "hello" } })),
+    ...readOnly.filter(isEmpty).map(({ name }) => ({ name, arguments: {} })),
   ];
   /** @type {{title: string, method: string, params: any}[]} */
   const kinds = calls.map((params) => ({ title: `Call ${params.name}`, method: "tools/call", params }));
+  kinds.splice(MOST_ITEMS);
   kinds.push({ title: "List the tools", method: "tools/list", params: {} });
   const options = kinds.map(({ title }, index) => h("option", { value: index }, title));
   const what = h("select", { id: newId("what") }, options);
@@ -161,7 +164,7 @@ function callsPart(page, tools) {
     const begin = performance.now();
     const { method, params } = kinds[Number(what.value)];
     let sent = 0;
-    const { signal } = stopper;
+    const signal = AbortSignal.any([stopper.signal, page.client.closed]);
 
     /** Send one call after the other. The browser decides how many connections they use. */
     async function sender() {
@@ -188,7 +191,10 @@ function callsPart(page, tools) {
     h("div", {}, h("label", { for: count.id }, "How often"), count),
     send,
   );
-  return h("section", {}, h("h2", {}, "Calls"), choice, status, drawing);
+  const some = "Only tools that are marked as read-only (readOnlyHint) can be called here.";
+  const none = "No tool that needs no arguments is marked as read-only (readOnlyHint), so no tool can be called here.";
+  const hint = h("p", { class: "hint" }, calls.length ? some : none);
+  return h("section", {}, h("h2", {}, "Calls"), hint, choice, status, drawing);
 }
 
 /** @param {any} tool */
@@ -263,7 +269,7 @@ function chart(answers) {
   const box = `0 0 ${WIDTH} ${HEIGHT + AXIS_HEIGHT}`;
   const drawing = svg("svg", { viewBox: box, role: "img", "aria-label": label }, axes, points);
   const all = Math.max(1, answers.length);
-  const bars = replicas.map((name, index) => {
+  const bars = replicas.slice(0, MOST_ITEMS).map((name, index) => {
     const number = countOf(answers, name);
     const bar = svg("rect", { width: (number / all) * 100, height: 10, class: `c${index % COLOURS}` });
     const whole = { viewBox: "0 0 100 10", preserveAspectRatio: "none", class: "bar", "aria-hidden": "true" };
