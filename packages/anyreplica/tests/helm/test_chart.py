@@ -111,9 +111,11 @@ def test_the_chart_and_the_stack_agree() -> None:
     here = settings(deployment)
     for variable, value in swarm["environment"].items():
         default = re.sub(r"\$\{\w+:-(.*)\}", r"\1", str(value))
-        if variable not in ("MCP_NAME", "LOG_FORMAT", "DRAIN_SECONDS", "REPLICAS_DNS") and default:
+        other = ("MCP_NAME", "LOG_FORMAT", "DRAIN_SECONDS", "KEEP_ALIVE_SECONDS", "REPLICAS_DNS")
+        if variable not in other and default:
             assert here[variable] == default, variable
     assert float(here["DRAIN_SECONDS"]) > float(swarm["environment"]["DRAIN_SECONDS"])
+    assert float(here["KEEP_ALIVE_SECONDS"]) > 90, "a gateway must close an idle connection earlier; Traefik needs 90 s"
     (container,) = pod(deployment)["containers"]
     assert container["resources"]["limits"] == {"cpu": "1", "memory": "512Mi"}
     assert swarm["deploy"]["resources"]["limits"] == {"cpus": "1.0", "memory": "512M"}

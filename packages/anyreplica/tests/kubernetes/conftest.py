@@ -22,7 +22,7 @@ def release() -> Iterator[Release]:
     """The chart with three replicas."""
     installed = Release()
     try:
-        installed.install("good", "--timeout", "6m")
+        installed.install("good")
         yield installed
     finally:
         installed.uninstall()

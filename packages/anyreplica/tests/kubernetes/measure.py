@@ -37,7 +37,7 @@ class Measure(Table):
     def update(self) -> str:
         """Replace all replicas while calls of 3 s and 20 s run."""
         tag = "good" if self.release.images() == {"next"} else "next"
-        took = self.beside_long_calls(lambda: self.release.install(tag, "--timeout", "6m"))
+        took = self.beside_long_calls(lambda: self.release.install(tag))
         self.release.wait()
         return took
 
@@ -113,7 +113,7 @@ def main() -> None:
     options = parser.parse_args()
     measure = Measure(options.file)
     try:
-        measure.release.install("good", "--timeout", "6m")
+        measure.release.install("good")
         for number in range(1, options.runs + 1):
             print(f"Run {number} of {options.runs}", file=sys.stderr)
             measure.run()

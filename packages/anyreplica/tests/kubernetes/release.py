@@ -7,6 +7,7 @@
 import json
 import os
 import subprocess
+from pathlib import Path
 from typing import Any
 
 from conftest import ROOT, until
@@ -48,25 +49,32 @@ def node_ready(number: int) -> bool:
 class Release:
     """The installed chart."""
 
-    def install(self, tag: str, *options: str, ok: bool = True) -> str:
-        """Install one of the images, or upgrade to it, and wait until all replicas are ready."""
+    def install(self, tag: str, *options: str, ok: bool = True, chart: Path = CHART, **values: Any) -> str:
+        """Install one of the images, or upgrade to it, and wait until all replicas are ready.
+
+        Args:
+            options: options of `helm upgrade`.
+            ok: whether the command must succeed; otherwise it must fail.
+            chart: the folder of the chart.
+            values: values of the chart, in place of those that all tests use.
+        """
         given = {
             "names": {"fullName": NAME},
             "image": {"repository": IMAGE, "tag": tag},
             "service": {"type": "NodePort", "nodePort": PORT},
             "env": {"MCP_COMPONENTS": "server,timed"},
         }
-        command = ("helm", "upgrade", "--install", NAME, str(CHART), "--reset-values", "--values", "-", "--wait")
-        return run(*command, *options, ok=ok, text=json.dumps(given))
+        command = ("helm", "upgrade", "--install", NAME, str(chart), "--reset-values", "--values", "-", "--wait")
+        return run(*command, "--timeout", "6m", *options, ok=ok, text=json.dumps(given | values))
 
     def uninstall(self) -> None:
         """Remove the release, if it is installed."""
         if run("helm", "list", "--short", "--filter", f"^{NAME}$"):
             run("helm", "uninstall", NAME, "--wait")
 
-    def pods(self) -> list[Pod]:
-        """Return the pods of the replicas, without those that are ending."""
-        chosen = "app.kubernetes.io/component=replica"
+    def pods(self, component: str = "replica") -> list[Pod]:
+        """Return the pods of a component, without those that are ending."""
+        chosen = f"app.kubernetes.io/component={component}"
         listed = json.loads(kubectl("get", "pods", "--selector", chosen, "--output", "json"))["items"]
         return [each for each in listed if "deletionTimestamp" not in each["metadata"]]
 

@@ -56,7 +56,7 @@ def test_an_upgrade_fails_no_request(release: Release, tmp_path: Path) -> None:
     """A rolling update of all three replicas fails no request: kept and fresh connections, both protocol families."""
     with load(URL, tmp_path, RATE) as running:
         running.wait_for(5 * RATE)
-        release.install("next", "--timeout", "6m")
+        release.install("next")
         release.wait()
         running.wait_for(int(RATE * (running.seconds + 5)))
         runs = running.stop()
