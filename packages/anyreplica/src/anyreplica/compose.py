@@ -138,6 +138,7 @@ def _lifespan(
             await enter(around)
             for each in replica.attached("running"):
                 await enter(each)
+            replica.lifecycle.has_started = True
             yield {KEY: replica.connections}
 
     return lifespan

@@ -1,9 +1,11 @@
 """Tests of the threads in which the calls of one function run."""
 
 import asyncio
+import gc
 import threading
 import weakref
 from contextvars import ContextVar
+from functools import partial
 
 import pytest
 from anyio import from_thread
@@ -78,6 +80,35 @@ async def test_a_cancelled_call_that_waits_never_runs() -> None:
     go_on.set()
     await third
     assert ran == [3]
+
+
+async def test_a_cancelled_call_that_waits_keeps_nothing() -> None:
+    """The arguments and the context variables of the call are freed while all threads are still busy."""
+
+    class Large:
+        """Something that a weak reference can refer to."""
+
+    variable: ContextVar[Large] = ContextVar("variable")
+    kept = list[weakref.ref[Large]]()
+
+    async def call() -> None:
+        argument, value = Large(), Large()
+        kept.extend((weakref.ref(argument), weakref.ref(value)))
+        variable.set(value)
+        await pool.run(partial(isinstance, argument, Large))
+
+    pool, go_on = Threads(1), threading.Event()
+    first = asyncio.ensure_future(pool.run(lambda: go_on.wait(60)))
+    second = asyncio.ensure_future(call())
+    await asyncio.to_thread(until, lambda: len(kept) == 2, "the second call waits")
+    second.cancel()
+    await asyncio.gather(second, return_exceptions=True)
+    del second
+    gc.collect()
+    assert [each() for each in kept] == [None, None]
+    go_on.set()
+    assert await first
+    assert await pool.run(lambda: 5) == 5
 
 
 async def test_a_function_may_use_anyio_from_its_thread() -> None:

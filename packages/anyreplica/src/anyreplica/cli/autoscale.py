@@ -100,6 +100,7 @@ def _app(settings: Settings, docker: DockerApi, *, dry_run: bool) -> ASGIApp:
         async with metrics_client(settings.metrics_token) as replicas:
             autoscaler = Autoscaler(docker, replicas.read, metrics, dry_run=dry_run)
             async with process_lifespan(settings, lifecycle), background_task(_look(autoscaler)):
+                lifecycle.has_started = True
                 yield {KEY: Connections(settings)}
             await docker.close()
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from anyreplica._version import __version__
+from anyreplica.process.ending import Terminated, end_at_sigterm
 from anyreplica.process.start import EXIT_REFUSED
 from anyreplica.process.versions import check_versions
 from anyreplica.settings import of_fastmcp
@@ -36,6 +37,7 @@ _COMMANDS = {
     "audit": "verify an audit log",
 }
 _OF_AN_APP = ("run", "check", "worker")
+_SERVING = ("run", "worker")
 
 
 def main(arguments: Sequence[str] | None = None, *, app: str = APP) -> int:
@@ -61,9 +63,7 @@ def main(arguments: Sequence[str] | None = None, *, app: str = APP) -> int:
         _parser().parse_args(given)  # Prints the error for an unknown command and exits.
     command = given.pop(0) if given and given[0] in _COMMANDS else "run"
     try:
-        if command in _OF_AN_APP:  # these are checked before the import of what may fail because of them
-            check_versions()
-            of_fastmcp.load()
+        _prepare(command)
         module = importlib.import_module(f"anyreplica.cli.{command}")
         if command not in _OF_AN_APP:
             code = int(module.main(given))
@@ -82,8 +82,19 @@ def main(arguments: Sequence[str] | None = None, *, app: str = APP) -> int:
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python writes what is left when it ends
         return EXIT_NO_READER
+    except Terminated:
+        return 0
     except KeyboardInterrupt:
         return 130
+
+
+def _prepare(command: str) -> None:
+    """Do what must come before the import of a command."""
+    if command in _SERVING:
+        end_at_sigterm()
+    if command in _OF_AN_APP:  # what is wrong here may make the import fail
+        check_versions()
+        of_fastmcp.load()
 
 
 def _has_no_reader() -> bool:

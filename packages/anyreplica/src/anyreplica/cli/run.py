@@ -96,7 +96,7 @@ def serve(settings: Settings, app: ASGIApp | str, watched: list[str] | None = No
         server.run()
     if settings.mcp_uds:  # Before Python 3.13, the event loop does not delete the socket's file.
         Path(settings.mcp_uds).unlink(missing_ok=True)
-    return 0 if server.started else EXIT_REFUSED
+    return 0 if server.started or server.stops_start else EXIT_REFUSED
 
 
 def _serve_processes(server: str) -> int:

@@ -63,6 +63,8 @@ class Threads:
             return await run.future
         except asyncio.CancelledError:
             run.scope.cancel()  # `anyio.from_thread.check_cancelled` in the function then raises
+            # A run that waits stays in the queue until a thread skips it. It must not keep the arguments of the call.
+            run.context, run.fn = Context(), _do_nothing
             raise
 
     def _finish(self, run: _Run, result: Any, error: BaseException | None) -> None:
@@ -110,6 +112,10 @@ class Threads:
                 del threadlocals.current_cancel_scope
         if not _tell(run.loop, self._finish, run, result, error):
             self._unfinished -= 1
+
+
+def _do_nothing() -> None:
+    """Stand for the function of a cancelled run. A thread may just have begun to run it."""
 
 
 def _tell(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *arguments: Any) -> bool:

@@ -21,11 +21,15 @@ class Lifecycle:
     the process ends within a second, even if requests are in flight (`terminate`). If the other signal arrives, it ends
     only the drain. This matters for local replicas: a Ctrl-C reaches them from the terminal, and then their supervisor
     sends SIGTERM.
+
+    Before `has_started`, there is nothing to drain: a signal goes to the server's handler at once.
     """
 
     def __init__(self, drain_seconds: float, terminate: Callable[[], None] = lambda: None) -> None:
         self.terminate = terminate
         self.state = "starting"
+        self.has_started = False
+        """Whether the start is over. The lifespan of the app sets it."""
         self._drain_seconds = drain_seconds
         self._received: set[signal.Signals] = set()
         self.on_drain: list[Callable[[], None]] = []
@@ -64,6 +68,11 @@ class Lifecycle:
         loop = asyncio.get_running_loop()
 
         def on_signal(*_: object) -> None:
+            if not self.has_started:
+                self.state = "draining"
+                self._received.add(number)
+                stop_server(number, None)
+                return
             if self.state != "draining":
                 self.state = "draining"
                 answer = self._begin_drain

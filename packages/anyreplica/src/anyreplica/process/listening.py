@@ -9,10 +9,12 @@ import stat
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import uvicorn
 
+from anyreplica.process.ending import end_regardless
 from anyreplica.settings import CoreSettings
 from anyreplica.settings.errors import StartupError
 
@@ -123,7 +125,32 @@ def refuse_taken(settings: CoreSettings) -> None:
             _refuse_port(host, settings.mcp_port)
 
 
-class Server(uvicorn.Server):
+class StoppableServer(uvicorn.Server):
+    """A uvicorn server that a signal also stops during its start. uvicorn would first wait for the end of the start.
+
+    The tasks of the start get 1 s to end after their cancellation.
+    """
+
+    stops_start = False
+    """Whether a signal has arrived during the start."""
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
+        try:
+            await super().serve(sockets)
+        except asyncio.CancelledError:
+            if not self.stops_start:
+                raise
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        super().handle_exit(sig, frame)
+        if not self.started and not self.stops_start and self._task is not None:
+            self.stops_start = True
+            end_regardless()
+            self._loop.call_soon_threadsafe(self._task.cancel)
+
+
+class Server(StoppableServer):
     """A uvicorn server that accepts up to `_HANDLES` connections in each turn of the event loop.
 
     The loop of asyncio accepts as many connections by itself. Processes that a tool forks do not have the sockets of

@@ -2,12 +2,9 @@
 
 import asyncio
 import importlib.util
-import logging
 import multiprocessing
-import os
 import signal
 import socket
-import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -15,14 +12,12 @@ from typing import Any
 from starlette.types import ASGIApp
 
 from anyreplica.process import task_exits
+from anyreplica.process.ending import end_now, flush_logs
 from anyreplica.process.lifecycle import Lifecycle
 from anyreplica.process.listening import hosts
 from anyreplica.process.upkeep import settle, trimming, watch
 from anyreplica.settings import CoreSettings
 from anyreplica.settings.errors import StartupError
-
-_LAST_SECONDS = 1.0
-
 
 beside_others = False
 """Whether this process is one of several local replicas. The supervisor sets this in each of them."""
@@ -83,7 +78,7 @@ async def process_lifespan(settings: CoreSettings, lifecycle: Lifecycle) -> Asyn
     supervisor = multiprocessing.parent_process()
     if supervisor is not None:
         # If its supervisor is killed or crashes, a replica must end. Otherwise it would use the port forever.
-        loop.add_reader(supervisor.sentinel, _exit, 1)
+        loop.add_reader(supervisor.sentinel, end_now, 1)
     settle()
     try:
         with lifecycle.running():
@@ -92,27 +87,4 @@ async def process_lifespan(settings: CoreSettings, lifecycle: Lifecycle) -> Asyn
             async with watch(settings.loop_stall_seconds), trimming():
                 yield
     finally:
-        _flush()  # after this block the ASGI server may end the process with a signal
-
-
-def end_regardless() -> None:
-    """End the process after 1 s, even if a thread or task of a tool still runs. Python would wait for them."""
-    timer = threading.Timer(_LAST_SECONDS, _exit, (0,))
-    timer.daemon = True
-    timer.start()
-
-
-def _exit(code: int) -> None:
-    """Write the waiting log lines and end the process at once, together with the processes of `multiprocessing`.
-
-    Python would wait for these processes. Without this process, they would wait for work for ever.
-    """
-    _flush()
-    for child in multiprocessing.active_children():
-        child.kill()  # a forked process has our handler of SIGTERM, which does not end it
-    os._exit(code)
-
-
-def _flush() -> None:
-    for handler in logging.getLogger().handlers:
-        handler.flush()
+        flush_logs()  # after this block the ASGI server may end the process with a signal

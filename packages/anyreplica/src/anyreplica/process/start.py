@@ -82,13 +82,12 @@ class StartReport:
         if scope["type"] != "lifespan":
             await self._app(scope, receive, send)
             return
-        started = False
+        started, task = False, asyncio.current_task()
 
         async def send_but_failures(message: Message) -> None:
             nonlocal started
             started = started or message["type"] == "lifespan.startup.complete"
-            task = asyncio.current_task()
-            if message["type"] == "lifespan.shutdown.failed" and task is not None and task.cancelling():
+            if message["type"] == "lifespan.shutdown.failed" and _is_cancelled(task):
                 # A second SIGTERM cancels the lifespan. This is no error, so the log gets no traceback.
                 message = {**message, "message": ""}
             if message["type"] != "lifespan.startup.failed":
@@ -96,9 +95,18 @@ class StartReport:
 
         try:
             await self._app(scope, receive, send_but_failures)
+        except asyncio.CancelledError:
+            if not started and _is_cancelled(task):  # a signal has stopped the start, which is no error either
+                await send({"type": "lifespan.startup.failed", "message": ""})
+            raise
         except (Exception, SystemExit) as error:
             if started:
                 raise
-            print_reason(error)
+            if not _is_cancelled(task):
+                print_reason(error)
             logging.getLogger("uvicorn.error").disabled = True  # uvicorn would log only that the start failed
             await send({"type": "lifespan.startup.failed", "message": ""})
+
+
+def _is_cancelled(task: "asyncio.Task[object] | None") -> bool:
+    return task is not None and task.cancelling() > 0

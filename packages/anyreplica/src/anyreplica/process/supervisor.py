@@ -21,7 +21,7 @@ from uvicorn.supervisors.multiprocess import Process
 
 from anyreplica.process import replica, siblings
 from anyreplica.process.forking import copied, for_sockets, forked, serve
-from anyreplica.process.listening import Server, hosts, new_socket, refuse_taken
+from anyreplica.process.listening import Server, StoppableServer, hosts, new_socket, refuse_taken
 from anyreplica.process.local_redis import LocalRedis
 from anyreplica.process.replica import uvicorn_options
 from anyreplica.process.start import EXIT_REFUSED, one_printer, share_printer
@@ -66,8 +66,9 @@ class LocalWorker:
     def start(self) -> None:
         """Start the process."""
         self._ready, ready = Pipe(duplex=False)
-        self._process = forked(_serve_worker, self._config, ready, name="Process-worker")  # see replica_name
-        self._process.start()
+        process = forked(_serve_worker, self._config, ready, name="Process-worker")  # see replica_name
+        process.start()
+        self._process = process  # only now: a process that has not started can neither be terminated nor joined
         ready.close()  # so that the end of the process ends the pipe
 
     @property
@@ -93,7 +94,7 @@ class LocalWorker:
             self._process.join()
 
 
-class _WorkerServer(uvicorn.Server):
+class _WorkerServer(StoppableServer):
     """A server that tells the supervisor when it is ready."""
 
     def __init__(self, config: uvicorn.Config, ready: Connection) -> None:
@@ -204,8 +205,23 @@ class Supervisor(Multiprocess):
         self._kind = "process" if folder else "replica"
         self._printer = one_printer()
 
+    def run(self) -> None:
+        """Run until a signal arrives. After an exception, stop what runs: Python would wait for it, perhaps for ever.
+
+        Raises:
+            StartupError: A process cannot start.
+        """
+        try:
+            super().run()
+        except BaseException:
+            self.should_exit.set()  # so that a signal stops the processes at once
+            self.terminate_all()
+            self.join_all()
+            raise
+
     def init_processes(self) -> None:
-        self.processes += [self._started() for _ in range(self.processes_num)]
+        for _ in range(self.processes_num):
+            self.processes.append(self._started())
         if self._all_ready():
             self._was_ready = True
         elif self._has_refused() or self.should_exit.is_set():
@@ -231,19 +247,24 @@ class Supervisor(Multiprocess):
     def _started(self) -> ReplicaProcess:
         addresses = [each.getsockname()[:2] for each in self.sockets]
         process = ReplicaProcess(self.config, addresses, self._printer, self._folder)
-        process.start()
+        try:
+            process.start()
+        except OSError as error:  # for example, the machine or the container can have no more processes
+            raise StartupError(f"A {self._kind} cannot start: {error.strerror or error}") from error
         return process
 
     def _all_ready(self) -> bool:
         """Wait until all processes are ready. Return False if one ended, if a signal stops them, or after 180 s."""
         until, waiting = time.monotonic() + _READY_SECONDS, list(self.processes)
         while waiting:
-            self.handle_signals()
-            if self.should_exit.is_set() or time.monotonic() > until:
-                return False
             if not all(each.process.is_alive() for each in waiting):
                 return False
-            waiting = [each for each in waiting if not each.is_ready(_ANSWER_SECONDS)]
+            for each in tuple(waiting):  # while a process imports its modules, it needs the whole time limit
+                self.handle_signals()
+                if self.should_exit.is_set() or time.monotonic() > until:
+                    return False
+                if each.is_ready(_ANSWER_SECONDS):
+                    waiting.remove(each)
             time.sleep(_PAUSE_SECONDS if waiting else 0)
         return True
 

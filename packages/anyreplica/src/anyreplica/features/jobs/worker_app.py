@@ -15,8 +15,9 @@ from anyreplica.http.access_log import AccessLog, access_lines
 from anyreplica.http.request_record import quiet_paths
 from anyreplica.http.uvicorn.connections import KEY, Connections
 from anyreplica.mcp.compat import shared_dependencies
+from anyreplica.process.ending import end_regardless
 from anyreplica.process.lifecycle import Lifecycle
-from anyreplica.process.replica import end_regardless, process_lifespan, replica_name
+from anyreplica.process.replica import process_lifespan, replica_name
 from anyreplica.process.start import StartReport
 from anyreplica.routes.health import health_routes
 from anyreplica.settings.errors import StartupError
@@ -67,6 +68,7 @@ def worker_app(server: PreparedServer, settings: JobSettings) -> ASGIApp:
                     # During the drain a worker finishes the jobs that it runs and takes no others.
                     lifecycle.on_drain.append(worker.take_no_more)
                     await enter(worker.running())
+                lifecycle.has_started = True
                 yield {KEY: Connections(settings)}
 
     routes = Starlette(routes=health_routes(lifecycle, settings), lifespan=lifespan)
