@@ -133,6 +133,44 @@ def test_the_packages_are_those_of_the_project(
     assert installed in stage
 
 
+OTHERS = [
+    "# anyreplica",
+    "fastmcp==4.1.7 \\",
+    "    --hash=sha256:00",
+    "anyreplica-tools==1",
+    "shop @ git+https://git.example.com/anyreplica#subdirectory=shop",
+    "git+https://git.example.com/anyreplica#egg=shop",
+    "./anyreplica/shop",
+    "-r base.txt",
+]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "anyreplica",
+        "anyreplica==0.2.0",
+        "AnyReplica [jobs,local] >= 0.2 ; python_version > '3'  # ours",
+        "anyreplica==0.2.0 \\\n    --hash=sha256:00 \\\n    --hash=sha256:01",
+        "anyreplica[local] @ git+https://git.example.com/anyreplica#subdirectory=packages/anyreplica",
+        "git+https://git.example.com/anyreplica@v1#subdirectory=packages/anyreplica",
+        "git+https://git.example.com/anyreplica.git#egg=anyreplica[jobs]",
+        "https://example.com/anyreplica-0.2.0-py3-none-any.whl#sha256=00",
+        "./anyreplica-wheel/anyreplica-0.2.0-py3-none-any.whl",
+        "-e ../anyreplica/packages/anyreplica",
+        "../anyreplica/packages/anyreplica[local]",
+    ],
+)
+def test_anyreplica_comes_from_the_wheel_only(folder: Path, line: str) -> None:
+    """A second source would conflict with the wheel, and an index may have a package of somebody else."""
+    assert init(folder) == 0
+    stage = dockerfile(folder).rpartition("\nFROM ")[0]
+    (command,) = re.findall(r"sed -Ei .* requirements.txt(?= && pip install -r)", stage)
+    (folder / "requirements.txt").write_text("\n".join([*OTHERS, line, *OTHERS, ""]))
+    subprocess.run(["sh", "-c", command], cwd=folder, check=True)
+    assert (folder / "requirements.txt").read_text().splitlines() == [*OTHERS, *OTHERS]
+
+
 def test_a_package_from_a_git_repository_needs_git(folder: Path) -> None:
     """The base image has no git."""
     assert init(folder) == 0
@@ -155,6 +193,13 @@ def test_a_package_from_a_git_repository_needs_git(folder: Path) -> None:
         (lambda _: None, ["shop.py:mcp"], "shop.py:mcp: "),
         (lambda folder: (folder.parent / "shop.py").touch(), ["../shop.py"], "the file is outside of"),
         (lambda folder: (folder / "requirements.txt").write_bytes("fastmcp".encode("utf-16")), [], "is not UTF-8"),
+        (
+            lambda folder: (folder / "pyproject.toml").write_text(
+                PACKAGE.replace('"fastmcp"', '"anyreplica[jobs] @ git+https://git.example.com/anyreplica"')
+            ),
+            [],
+            "remove the URL of anyreplica in dependencies",
+        ),
         (shutil.rmtree, [], "there is no such folder"),
     ],
 )

@@ -82,7 +82,7 @@ def test_a_list_with_thousands_of_tools_is_drawn_in_parts(tried: Server, open_co
     tools[0]["description"] = "long " * 200_000
 
     def answer(route: Route) -> None:
-        message = route.request.post_data_json
+        message = route.request.post_data_json or {}
         if message["method"] != "tools/list":
             route.continue_()
             return

@@ -57,7 +57,7 @@ def test_the_error_of_the_connection_shows_the_reply(
     """The same error appears if the first request fails, or a list."""
 
     def answer(route: Route) -> None:
-        if re.fullmatch(method, route.request.post_data_json["method"]):
+        if re.fullmatch(method, (route.request.post_data_json or {})["method"]):
             _sending(502, "text/html", HTML)(route)
         else:
             route.continue_()

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import pytest
@@ -19,7 +20,7 @@ pytestmark = [
 
 JOBS = 8
 """Number of jobs: more than one worker runs."""
-VALUES = {
+VALUES: dict[str, Any] = {
     "env": {"MCP_COMPONENTS": "server,asking,multi_round", "HANDSHAKE_SESSIONS": "full"},
     "redis": {"minimal": {"enabled": True, "image": f"{IMAGE}:services"}},
     "worker": {"enabled": True, "env": {"JOBS_CONCURRENCY": 2}},
@@ -41,11 +42,12 @@ def test_an_update_while_users_are_asked(sharing: Release) -> None:
     """All replicas are replaced while fifty users are being asked, and each user gets the greeting for its answer."""
     old = {each["metadata"]["name"] for each in sharing.pods()}
 
+    def names() -> list[str]:
+        return kubectl("get", "pods", "--output", "jsonpath={.items[*].metadata.name}").split()
+
     def replace() -> None:
         sharing.install("next", **VALUES)
-        names = "jsonpath={.items[*].metadata.name}"
-        left = lambda: old & set(kubectl("get", "pods", "--output", names).split())  # noqa: E731
-        until(lambda: not left(), "the old replicas have ended", SECONDS)
+        until(lambda: old.isdisjoint(names()), "the old replicas have ended", SECONDS)
 
     users, _ = asyncio.run(converse(URL, replace))
     assert {user.asked_by for user in users} == old, "each old replica has asked users"

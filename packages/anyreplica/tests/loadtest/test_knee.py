@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from anyreplica.load.knee import find
+from anyreplica.load.knee import MOST_STAGES, find
 from anyreplica.load.latency import Latency
 from anyreplica.load.summary import Summary
 from anyreplica.load.thresholds import Threshold
@@ -59,8 +59,18 @@ def test_an_interruption_keeps_what_was_found() -> None:
 
     knee = find(50, GATES, attempt)
     assert [stage.rate for stage in knee.stages] == [50, 100]
+    assert knee.interrupted
     assert knee.best
     assert knee.best.rate == 100
     knee = find(50, GATES, server(0))
     assert knee.best is None
     assert len(knee.stages) <= 8
+
+
+def test_the_search_ends_if_no_rate_is_too_high() -> None:
+    """The result is then the highest rate that was tried, and no rate is too much."""
+    knee = find(50, GATES, lambda rate: server(rate)(rate))
+    assert len(knee.stages) == MOST_STAGES
+    assert knee.best is knee.stages[-1]
+    assert knee.worst is None
+    assert not knee.interrupted

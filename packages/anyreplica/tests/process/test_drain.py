@@ -5,13 +5,14 @@ import contextlib
 import os
 import signal
 import time
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
 from conftest import Server, StartServer, until
-from tests.calls import ENVELOPE, HEADERS, VERSION, open_session, request
+from tests.calls import ENVELOPE, HEADERS, VERSION, call, open_session, request, text
 
 TIMED = {"MCP_COMPONENTS": "server,tests.packs.timed"}
 STREAMS = "application/json, text/event-stream"
@@ -87,6 +88,32 @@ async def test_a_second_signal_stops_at_once(start_server: StartServer) -> None:
             assert (await answer).status_code == 503
         assert await asyncio.to_thread(server.process.wait, 60) == 0
     until(lambda: "received again: stopping at once" in server.output, "the log reports the second signal")
+
+
+LEAVING = """
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from fastmcp.tools import tool
+
+pool = ThreadPoolExecutor(1)
+
+@tool
+def leave_a_thread() -> str:
+    pool.submit(threading.Event().wait)
+    return "left"
+"""
+
+
+@pytest.mark.parametrize("arguments", [(), ("--workers", "2"), ("--replicas", "1", "--no-redis")])
+def test_a_thread_that_never_ends_does_not_delay_the_end(
+    start_server: StartServer, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    """Python would wait for the threads of `concurrent.futures` when the process ends."""
+    (tmp_path / "leaving_pack.py").write_text(LEAVING)
+    server = start_server(*arguments, MCP_COMPONENTS="leaving_pack", PYTHONPATH=str(tmp_path))
+    assert text(call(server.url, "leave_a_thread", {})) == "left"
+    assert server.stop(seconds=30) == 0
+    assert "Stopped" in server.output
 
 
 def test_the_stream_of_a_session_ends(start_server: StartServer) -> None:

@@ -44,8 +44,8 @@ IMPORTED = WAITING + "\nbegin()\ntime.sleep(1000)\n"
 OPTIONS = [(), ("--workers", "2"), ("--replicas", "2", "--no-redis")]
 
 
-def pack(folder: Path, how: str, where: str = "Process", source: str = WAITING) -> dict[str, str]:
-    """Write a pack whose start waits, and return the settings of a replica that serves it."""
+def pack(folder: Path, how: str, where: str = "", source: str = WAITING) -> dict[str, str]:
+    """Write a pack that waits in processes with `where` in their name. Return the settings of a server with it."""
     (folder / "waiting_pack.py").write_text(source.format(folder=str(folder), how=how, where=where))
     return {"MCP_COMPONENTS": "server,waiting_pack", "PYTHONPATH": str(folder), "DRAIN_SECONDS": "600"}
 

@@ -54,7 +54,8 @@ def wanted(overlays: list[str], **variables: str) -> Wanted:
         "OBSERVABILITY_CFG": checksum(*(each for each in Path("deploy/observability").rglob("*") if each.is_file())),
     }
     files = ("stack.yml", *overlays)
-    text = docker("stack", "config", *(part for file in files for part in ("--compose-file", file)), **variables)
+    command = ("stack", "config", *(part for file in files for part in ("--compose-file", file)))
+    text = docker(*command, seconds=None, **variables)
     return Wanted(files, variables, text)
 
 

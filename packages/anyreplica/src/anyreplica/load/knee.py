@@ -1,7 +1,8 @@
 """A search for the highest rate that a deployment sustains (the knee).
 
 The search doubles the rate until a threshold breaks. If the first rate breaks one, the search halves the rate until no
-threshold breaks. Then it narrows the interval between the highest good rate and the lowest bad rate.
+threshold breaks. Then it narrows the interval between the highest good rate and the lowest bad rate. It ends after
+`MOST_STAGES` rates in any case.
 """
 
 from collections.abc import Callable
@@ -13,6 +14,9 @@ from anyreplica.load.thresholds import Threshold
 _FACTOR = 2.0
 _CLOSE = 1.1
 """The search ends when the lowest bad rate is at most this many times the highest good rate."""
+
+MOST_STAGES = 50
+"""Maximum number of rates that the search tries."""
 
 _ACHIEVED = 0.95
 """Share of the offered rate at which the clients must begin requests; below this share, requests pile up."""
@@ -35,6 +39,8 @@ class Knee:
 
     stages: list[Stage]
     """The stages in the order in which the search tried them."""
+    interrupted: bool = False
+    """Whether Ctrl-C ended the search."""
 
     @property
     def best(self) -> Stage | None:
@@ -69,11 +75,11 @@ def find(
     """
     knee = Knee([])
     rate = first
-    while True:
+    while len(knee.stages) < MOST_STAGES:
         try:
             summary = attempt(rate)
         except KeyboardInterrupt:
-            return knee
+            return Knee(knee.stages, interrupted=True)
         knee.stages.append(Stage(rate, summary, _broken(rate, thresholds, summary)))
         tried(knee.stages[-1])
         best, worst = knee.best, knee.worst
@@ -87,6 +93,7 @@ def find(
             return knee
         else:
             rate = (best.rate + worst.rate) / 2
+    return knee
 
 
 def _broken(rate: float, thresholds: tuple[Threshold, ...], summary: Summary) -> list[str]:

@@ -158,6 +158,8 @@ def _go(options: Options, addresses: list[str], command: str, console: Console) 
         return EXIT_INTERRUPTED
     summary, measured = outcome
     broken = [said for threshold in options.thresholds if (said := threshold.broken(summary))]
+    if knee and knee.best is None:
+        broken = knee.stages[-1].broken  # the clients may have been too slow, which is no threshold of the options
     if measured.interrupted:
         console.print("\n[yellow]Ctrl-C: the report shows the requests until then.[/]", highlight=False)
     figures = files.as_json(summary, broken, command, began, knee)
@@ -168,7 +170,7 @@ def _go(options: Options, addresses: list[str], command: str, console: Console) 
     if not options.what and any(_LACKS_ECHO in failure.example for failure in summary.failures):
         console.print(f"\n{_CHOOSE}", highlight=False, markup=False, soft_wrap=True)
     _write(options, summary, measured, figures, console)
-    if measured.interrupted:
+    if measured.interrupted or (knee and knee.interrupted):
         return EXIT_INTERRUPTED
     return EXIT_FAILED if summary.problems or broken else 0
 

@@ -81,6 +81,8 @@ def read(line: Sequence[str] | None = None, program: str = SCRIPT) -> Options:
         parser.error("--rate and --ramp both set the rate: give one of them")
     if given.find_max and (given.ramp or given.requests):
         parser.error("--find-max sets its own rates and ends by itself: leave out --ramp and --requests")
+    if given.find_max and (low := [each.text for each in given.threshold if each.is_lower_throughput]):
+        parser.error(f"--find-max starts with low rates, which break --threshold '{low[0]}': leave it out")
     _complete(given)
     try:
         what = _what(given)

@@ -72,6 +72,11 @@ class Threshold:
         scale = {"s": 1000.0, "%": 0.01}.get(unit, 1.0)
         return cls(text.strip(), metric, sign, number * scale)
 
+    @property
+    def is_lower_throughput(self) -> bool:
+        """Whether the threshold sets a lower limit of the throughput."""
+        return self.metric == "throughput" and self.sign not in ("<", "<=")
+
     def broken(self, summary: Summary) -> str:
         """Return a sentence if the run breaks this threshold, otherwise an empty string.
 

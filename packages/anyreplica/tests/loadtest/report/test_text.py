@@ -63,7 +63,7 @@ def test_the_report_shows_the_knee_and_the_broken_threshold() -> None:
     assert "200/s  p50    10.0 ms  p99    30.0 ms  ✗ p99<20ms: p99 is 30.0 ms" in text
     assert "100/s is good, 200/s is too much: p99<20ms: p99 is 30.0 ms" in text
     assert "Not found: a threshold broke at every rate." in searched(BAD)
-    assert "At least 100/s: the search was interrupted before a threshold broke." in searched(GOOD)
+    assert "At least 100/s: the search ended before a threshold broke." in searched(GOOD)
 
 
 def test_the_reports_warn_of_a_generator_at_its_limit() -> None:

@@ -19,6 +19,9 @@ _NOT_IN_NAMES = re.compile(r"[^a-z0-9-]+")
 _REFERS = re.compile(r"^\s*(-r|-c|-e|--requirement|--constraint|--editable|\.|[\w.-]+/)|\bfile:|\.whl\b", re.MULTILINE)
 """A line of requirements.txt that refers to another file of the project."""
 
+_BY_URL = re.compile(r"anyreplica\s*(\[[^]]*\])?\s*@", re.IGNORECASE)
+"""A dependency on anyreplica with a URL."""
+
 LONGEST_STACK_NAME = 40
 """Maximum length of a name. The Swarm appends the names of services and networks to it, and has a limit of 63."""
 
@@ -82,6 +85,11 @@ def find_project(folder: Path, server: str | None) -> Project:
     if requirements is None:
         packages = "uv.lock" if (folder / "uv.lock").is_file() else "pyproject.toml"
     is_package = "build-system" in table
+    if is_package and any(map(_BY_URL.match, table.get("project", {}).get("dependencies", ()))):
+        raise StartupError(
+            f"{folder / 'pyproject.toml'}: the image gets anyreplica from a wheel, and pip refuses a second source; "
+            "remove the URL of anyreplica in dependencies"
+        )
     sources = table.get("tool", {}).get("uv", {}).get("sources", {})
     text = f"{table.get('project', {})}" if requirements is None else requirements
     return Project(

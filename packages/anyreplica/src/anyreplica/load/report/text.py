@@ -183,7 +183,7 @@ def show_knee(knee: Knee, console: Console) -> None:
         return
     if knee.worst is None:
         console.print(
-            f"   At least {knee.best.rate:,.0f}/s: the search was interrupted before a threshold broke.",
+            f"   At least {knee.best.rate:,.0f}/s: the search ended before a threshold broke.",
             highlight=False,
         )
     else:

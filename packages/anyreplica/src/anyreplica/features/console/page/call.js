@@ -176,7 +176,9 @@ function messageLine({ method, params }) {
   if (method === "notifications/progress") {
     const { progress, total, message } = params ?? {};
     const hasTotal = isNumber(total);
-    const bar = hasTotal ? h("progress", { max: total, value: progress, "aria-label": "Progress" }) : null;
+    const bar = hasTotal
+      ? h("progress", { max: Number(total), value: Number(progress), "aria-label": "Progress" })
+      : null;
     return h("li", {}, bar, ` ${progress}${hasTotal ? ` of ${total}` : ""} ${message ?? ""}`);
   }
   if (method === "notifications/message") {
