@@ -145,6 +145,7 @@ OTHERS = [
 ]
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize(
     "line",
     [

@@ -102,7 +102,7 @@ async def test_a_cancelled_call_that_waits_keeps_nothing() -> None:
     second = asyncio.ensure_future(call())
     await asyncio.to_thread(until, lambda: len(kept) == 2, "the second call waits")
     second.cancel()
-    await asyncio.gather(second, return_exceptions=True)
+    await asyncio.wait([second])
     del second
     gc.collect()
     assert [each() for each in kept] == [None, None]

@@ -2,7 +2,6 @@
 
 import gzip
 import subprocess
-import time
 from pathlib import Path
 
 import httpx
@@ -69,20 +68,16 @@ def test_a_page_is_compressed_once_a_second_at_most() -> None:
     assert len(documents._kept) <= 8
 
 
-def test_an_unknown_host_gets_the_page_without_compression() -> None:
-    """A replica answers many hosts at once: each with its own address, and one of them with a compressed page."""
+def test_each_host_gets_a_page_of_its_own() -> None:
+    """A caller can send any host, and gets the page with this address."""
     with served(FastMCP("server")) as client:
-        begin = time.monotonic()
-        hosts = [f"host-{number}.example" for number in range(50)]
+        hosts = [f"host-{number}.example" for number in range(20)]
         replies = [client.http.get("/", headers={"Host": host, "Accept-Encoding": "gzip"}) for host in hosts]
-        again = client.http.get("/", headers={"Host": hosts[0], "Accept-Encoding": "gzip"})
-        seconds = time.monotonic() - begin
-    for host, reply in zip(hosts, replies, strict=True):
+        plain = client.http.get("/", headers={"Host": hosts[0], "Accept-Encoding": "identity"})
+    for host, reply in zip([*hosts, hosts[0]], [*replies, plain], strict=True):
         assert f"http://{host}/mcp" in reply.text
-        assert reply.headers["Vary"] == "Accept-Encoding"
-    compressed = [reply for reply in replies if reply.headers.get("Content-Encoding") == "gzip"]
-    assert 1 <= len(compressed) <= 1 + seconds
-    assert seconds > 7 or again.headers["Content-Encoding"] == "gzip"  # it is kept until seven others are compressed
+        assert reply.headers["Vary"].lower() == "accept-encoding"
+    assert "Content-Encoding" not in plain.headers
 
 
 @pytest.mark.servers

@@ -35,7 +35,7 @@ class Swarm:
         return found
 
     def image(self, service: str) -> str:
-        """Return the image of a service of the stack `mcp-swarm`."""
+        """Return the image of a service of the stack."""
         container = self.state["services"][f"mcp-swarm_{service}"]["Spec"]["TaskTemplate"]["ContainerSpec"]
         return str(container["Image"])
 

@@ -46,4 +46,4 @@ def test_no_answer_is_not_the_answer_no(tmp_path: Path, monkeypatch: pytest.Monk
     with pytest.raises(DockerTimeoutError, match="docker image inspect"):
         image.by_content("mcp-swarm:latest")
     with pytest.raises(DockerTimeoutError, match="docker inspect"):
-        tasks("mcp-swarm")
+        tasks("shop")

@@ -51,7 +51,7 @@ def look(monkeypatch: pytest.MonkeyPatch) -> Look:
 
 def progress_of(*before: RunningService, deployed: str = "mcp") -> DeployProgress:
     """Return the progress of a deployment, after which the task `old` and the services `before` were known."""
-    return DeployProgress("mcp-swarm", {each.name: each for each in before}, {"old"}, {deployed})
+    return DeployProgress("shop", {each.name: each for each in before}, {"old"}, {deployed})
 
 
 @pytest.mark.parametrize("state", OUTCOMES)

@@ -104,7 +104,7 @@ def deploy(stack: str, choose: Callable[[str, dict[str, RunningService]], str]) 
     after = {name: each for name, each in found.items() if name in target.services}
     _remove_dropped(stack, record, target)
     present = after["mcp"].image
-    remembered.remember(stack, remembered.Record(target.text, present, _image_before(record, before, present)))
+    remembered.remember(stack, remembered.Deployed(target.text, present, _image_before(record, before, present)))
     _print_url(stack, after)
     return True
 
@@ -232,7 +232,7 @@ def _refuse_dropping(before: dict[str, RunningService], target: Wanted) -> None:
         )
 
 
-def _image_before(record: remembered.Record | None, before: dict[str, RunningService], present: str) -> str | None:
+def _image_before(record: remembered.Deployed | None, before: dict[str, RunningService], present: str) -> str | None:
     """Return the image that the replicas had before their present one; None if they have had no other image."""
     images = []
     # Swarm had not completed an update in one of these two states. The replicas before it had the image of the record.
@@ -243,7 +243,7 @@ def _image_before(record: remembered.Record | None, before: dict[str, RunningSer
     return next((each for each in images if not image.same(each, present)), None)
 
 
-def _show_changes(record: remembered.Record | None, before: dict[str, RunningService], target: Wanted) -> None:
+def _show_changes(record: remembered.Deployed | None, before: dict[str, RunningService], target: Wanted) -> None:
     if record is None:
         return
     # `docker service scale` or the autoscaler may have changed the counts since the last deployment.
@@ -316,7 +316,7 @@ def _explain(stack: str, service: RunningService | None, known: set[str]) -> Non
         print("\n".join(f"  {line}" for line in why(broken[-1])), file=sys.stderr)
 
 
-def _remove_dropped(stack: str, record: remembered.Record | None, target: Wanted) -> None:
+def _remove_dropped(stack: str, record: remembered.Deployed | None, target: Wanted) -> None:
     """Remove the services that only overlays of the last deployment have.
 
     This comes last: while the update runs, and if Swarm rolls it back, the old replicas still need these services.

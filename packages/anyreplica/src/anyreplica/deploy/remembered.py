@@ -18,7 +18,7 @@ _FAILED = "anyreplica.failed"
 
 
 @dataclass(frozen=True)
-class Record:
+class Deployed:
     """The record of the last successful deployment."""
 
     text: str
@@ -31,7 +31,7 @@ class Record:
     """Whether a later deployment has failed."""
 
 
-def recall(stack: str) -> Record | None:
+def recall(stack: str) -> Deployed | None:
     """Return the record; None if no deployment was successful.
 
     Raises:
@@ -44,10 +44,10 @@ def recall(stack: str) -> Record | None:
     text, labels = base64.b64decode(spec["Data"]).decode(), spec.get("Labels") or {}
     # A record of an earlier version of anyreplica has no label with the image.
     image = labels.get(_IMAGE) or str(yaml.safe_load(text)["services"]["mcp"]["image"])
-    return Record(text, image, labels.get(_EARLIER_IMAGE), labels.get(_FAILED) == "true")
+    return Deployed(text, image, labels.get(_EARLIER_IMAGE), labels.get(_FAILED) == "true")
 
 
-def remember(stack: str, record: Record) -> None:
+def remember(stack: str, record: Deployed) -> None:
     """Store a record in place of the last one.
 
     Raises:

@@ -53,10 +53,11 @@ class Console(Feature):
         async def show(request: Request) -> Response:
             plain, compressed = documents.document(base_url(request))
             policy = content_security_policy(self._issuers(replica))
-            headers = {**PAGE_HEADERS, "Content-Security-Policy": policy, "Vary": "Accept-Encoding"}
+            headers = {**PAGE_HEADERS, "Content-Security-Policy": policy}
             if compressed is None or not accepts_gzip(request.headers.get("accept-encoding", "").encode()):
-                return HTMLResponse(plain, headers=headers)
-            return HTMLResponse(compressed, headers={**headers, "Content-Encoding": "gzip"})
+                return HTMLResponse(plain, headers=headers)  # may be compressed like any large reply, in a thread
+            encoded = {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
+            return HTMLResponse(compressed, headers=headers | encoded)
 
         async def list_replicas(request: Request) -> Response:
             try:  # a page of another site must not read the names of a server on this machine

@@ -84,7 +84,8 @@ class Documents:
     """The page as bytes, by the URL of the server.
 
     A page contains the URL at which the browser has opened it, and a caller can put any host into this URL. So a
-    replica keeps only a few pages, and compresses at most one page per second. Other pages are sent uncompressed.
+    replica keeps only a few pages, and compresses at most one page per second on the event loop. Other pages are
+    compressed like any large reply: less, and in a thread.
 
     Args:
         render: Returns the page for a URL of the server.
