@@ -46,7 +46,7 @@ def test_the_error_of_a_call_shows_the_reply(
     assert len(shown) < 400
     console.page.unroute("**/mcp")
     entry.press("Call")
-    expect(entry.element.locator(".result pre")).to_contain_text("hello")
+    expect(entry.element.locator(".result pre").first).to_contain_text("hello")
 
 
 @pytest.mark.parametrize("version", ["2026-07-28 (stateless)", "2025-11-25 (handshake)"])

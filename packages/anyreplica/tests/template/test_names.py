@@ -17,7 +17,8 @@ _ALLOWED = (
     re.compile(r"mcp-swarm:(?:latest|dev|test|no-jobs|test-extras|[0-9a-f]{12}|[\d.]+)(?![\w.])"),  # the image
     re.compile(
         r"(?:docker stack ps(?: --no-trunc)? |docker image ls |filter name=|the names? `|have the name `|The stack '|"
-        r"desired-state=running |parts of the stack |found in stack: |--transport http |-c stack\.yml |default: |as '|^')mcp-swarm(?![\w:-])"
+        r"desired-state=running |parts of the stack |found in stack: |"
+        r"--transport http |-c stack\.yml |default: |as '|^')mcp-swarm(?![\w:-])"
     ),
     re.compile(
         r"(?:^NAME \?= |^STACK = \"|\"STACK\", \"|"

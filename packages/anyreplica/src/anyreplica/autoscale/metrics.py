@@ -32,6 +32,8 @@ class AutoscaleMetrics(Collector):
         text = "Looks in which the service was not scaled because of an error."
         self.failures = counter("failures", text, "service")
         self.looks = counter("looks", "Looks at all services.", "outcome")
+        for outcome in ("ok", "failed"):  # a rate needs the count before the first failure
+            self.looks.labels(outcome)
 
     def collect(self) -> Iterator[Metric]:
         """Yield all metrics."""
