@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import subprocess
+from collections.abc import Mapping
 from typing import Any
 
 _SECONDS = 60
@@ -18,7 +19,12 @@ class DockerTimeoutError(DockerCommandError):
     """The docker command did not end within its time limit; the text names both."""
 
 
-def docker(*arguments: str, stdin: str | None = None, seconds: float | None = None, **environment: str) -> str:
+def docker(
+    *arguments: str,
+    stdin: str | None = None,
+    seconds: float | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> str:
     """Run docker and return its output without the final newline.
 
     Args:
@@ -40,7 +46,7 @@ def docker(*arguments: str, stdin: str | None = None, seconds: float | None = No
             text=True,
             check=False,
             timeout=limit,
-            env={**os.environ, **environment},
+            env={**os.environ, **(environment or {})},
         )
     except subprocess.TimeoutExpired:
         words = itertools.takewhile(lambda word: not word.startswith("-"), arguments[:2])

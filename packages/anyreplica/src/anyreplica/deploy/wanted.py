@@ -55,7 +55,7 @@ def wanted(overlays: list[str], **variables: str) -> Wanted:
     }
     files = ("stack.yml", *overlays)
     command = ("stack", "config", *(part for file in files for part in ("--compose-file", file)))
-    text = docker(*command, seconds=None, **variables)
+    text = docker(*command, environment=variables)
     return Wanted(files, variables, text)
 
 

@@ -98,7 +98,7 @@ class CachedTool:
             if task is None and not cache.is_busy:
                 cache.start(key, functools.partial(self._renew, key, run))
             return entry.value
-        if task is None and cache.is_busy:  # a client that leaves and calls again must not add one run after another
+        if task is None and cache.is_busy:  # the run then ends with its call, so that disconnected clients add no runs
             cache.counts[self._name, "bypassed"] += 1
             return await run()
         if task is None:

@@ -50,7 +50,7 @@ _DOCUMENTS = 8
 """Number of documents that a replica keeps."""
 
 _EVERY_SECONDS = 1.0
-"""Shortest time between two compressions in a replica."""
+"""Minimum time between two compressions of the page in a replica, in seconds."""
 
 _IMPORTS = re.compile(r'^import .* from "\./\w+\.js";\n', re.MULTILINE)
 _EXPORTS = re.compile(r"^export ", re.MULTILINE)

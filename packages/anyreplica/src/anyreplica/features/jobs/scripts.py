@@ -6,7 +6,7 @@ local function total(name) return tonumber(redis.call('HGET', totals, name) or '
 local function add(name, change)
   if redis.call('HINCRBY', totals, name, change) <= 0 then redis.call('HDEL', totals, name) end
 end
-local function leave(id)
+local function release(id)
   redis.call('ZREM', unfinished, id)
   local place = redis.call('HGET', sizes, id)
   if not place then return end
@@ -28,7 +28,8 @@ KEYS: unfinished jobs with their times of submission, size and owner by job, tot
 # their arguments, maximum number of those of the owner, lifetime, number of seconds after which a job that is not in
 # the queue counts as interrupted, now, prefix of the records' keys, prefix of the arguments' keys, arguments, then the
 # record's fields.
-# Returns what happened (there, new, or the limit that was reached) and the id of the job.
+# Returns two texts: `new` or `there` (the key was used before) and the id of the job; or the name of the limit that
+# was reached and an empty text.
 CREATE = (
     _PLACES
     + """
@@ -38,7 +39,7 @@ local there = key and redis.call('GET', key)
 if there and there ~= id then return {'there', there} end
 local function clean()
   for _, old in ipairs(redis.call('ZRANGEBYSCORE', unfinished, '-inf', tostring(now - lifetime), 'LIMIT', 0, 100)) do
-    leave(old)
+    release(old)
   end
   -- The replica of an interrupted submission has ended before the job was in the queue. No worker finds such a job.
   local late = tostring(now - tonumber(ARGV[8]))
@@ -49,7 +50,7 @@ local function clean()
       local its_key = redis.call('HGET', its_record, 'key')
       if its_key and its_key ~= '' then redis.call('DEL', its_key) end
       redis.call('DEL', its_record, ARGV[11] .. old)
-      leave(old)
+      release(old)
     end
   end
 end
@@ -66,7 +67,7 @@ if not there then
     -- A worker of an older version does not give a place back when its job ends.
     local places = redis.call('HGETALL', sizes)
     for i = 1, #places, 2 do
-      if not redis.call('ZSCORE', unfinished, places[i]) then leave(places[i]) end
+      if not redis.call('ZSCORE', unfinished, places[i]) then release(places[i]) end
     end
     reached = limit()
   end
@@ -156,7 +157,7 @@ redis.call('HINCRBY', counts, how, 1)
 redis.call('EXPIRE', counts, ARGV[5])
 redis.call('DEL', arguments)
 if ARGV[4] ~= '' then redis.call('SET', result, ARGV[4], 'EX', ARGV[2]) end
-leave(ARGV[3])
+release(ARGV[3])
 if key then redis.call('EXPIRE', key, ARGV[2]) end
 return 1
 """

@@ -268,7 +268,7 @@ class LoginLimits:
 
 
 class _Checked:
-    """The app of one route, behind the checks. A route below `/.well-known/` only returns metadata: not counted."""
+    """The app of one route, behind the checks. Routes below `/.well-known/` only return metadata, without checks."""
 
     def __init__(self, limits: LoginLimits, app: ASGIApp, path: str) -> None:
         self._limits = limits

@@ -216,12 +216,12 @@ class SessionChannel:
             else:  # an outage delays no call
                 events = await begin()
             self._events = events
-            self._hear_of_readers()
+            self._watch_readers()
             return events
         return None
 
-    def _hear_of_readers(self) -> None:
-        """Note from now on that a client follows the events over another connection.
+    def _watch_readers(self) -> None:
+        """Let the watch know when a client follows the events over another connection.
 
         A call may write its first event before or after the watch of its connection begins.
         """
@@ -243,7 +243,7 @@ class SessionChannel:
             stack.callback(self._sessions.leaving.discard, watch.drain)
             if self._waiting is not None:
                 self._waiting.begin()
-            self._hear_of_readers()
+            self._watch_readers()
             yield
 
     def _waiting_call(self, request: Request, scope: Scope) -> WaitingCall:
