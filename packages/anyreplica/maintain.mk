@@ -9,7 +9,7 @@ NODE := PATH=tests/conformance/node_modules/.bin:$$PATH tests/conformance/node_m
 LOCKS += locks/examples.lock $(SOURCE)/dev.lock
 $(READY): $(LOCKS)
 
-.PHONY: docs docs-serve reference pictures test-all test-system test-world test-busy test-swarm \
+.PHONY: docs docs-serve reference pictures test-all test-system test-world test-busy test-swarm test-cluster \
   test-fastmcp test-versions test-attacks bench bench-exchange bench-instructions \
   bench-generators bench-jobs conformance wheel sbom
 
@@ -49,6 +49,9 @@ test-busy: $(READY) ## run the tests of test-all beside four busy loops (BUSY_SH
 
 test-swarm: $(READY) ## run the tests of the stack in the current Docker Swarm (skipped without a Swarm)
 	@$(BIN)/python -m pytest $(SOURCE)/tests/swarm $(ARGS)
+
+test-cluster: $(READY) ## run the tests of the chart in the current Kubernetes cluster (skipped without one of .ci/cluster)
+	@$(BIN)/python -m pytest $(SOURCE)/tests/kubernetes $(ARGS)
 
 test-fastmcp: $(READY) ## run the tests of FastMCP and of the MCP SDK against anyreplica (15 minutes; fails if a test differs that differences.toml does not have; ARGS: FastMCP's tests only)
 	@PYTHONPATH=$(SOURCE) $(BIN)/python -m upstream fastmcp --share $(FASTMCP_SHARE) $(ARGS)

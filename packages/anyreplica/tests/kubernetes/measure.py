@@ -3,8 +3,8 @@
     python -m tests.kubernetes.measure
 
 It needs a cluster of three nodes (see tests/kubernetes/release.py). One run takes about a quarter of an hour. Each
-event happens under a load of 15 calls a second over the port of a node: half of them use kept connections, and the
-others use new connections.
+event happens under two loads of 15 calls a second: over the port of a node, and through the ingress controller. Half of
+the calls use kept connections, and the others use new connections.
 """
 
 import argparse
@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from conftest import until
-from tests.kubernetes.release import NAME, PORT, URL, Release, kubectl, node_of, node_ready, of_node
+from tests.kubernetes.release import INGRESS_PORT, NAME, PORT, URL, Release, kubectl, node_of, node_ready, of_node
 from tests.swarm.stack import HALF_A_SECOND
 from tests.swarm.table import Table
 from tests.swarm.test_events import end
@@ -23,8 +23,9 @@ class Measure(Table):
     """An installed release and the events in it."""
 
     def __init__(self, file: Path) -> None:
-        super().__init__(file, {"service": PORT})
-        self.release = Release()
+        super().__init__(file, {"service": PORT, "ingress": INGRESS_PORT})
+        self.host = "localhost"
+        self.release = Release(ingress={"enabled": True, "className": "traefik", "hosts": [self.host]})
 
     def whole(self) -> None:
         """Wait until three replicas are ready, one on each node."""

@@ -17,7 +17,9 @@ NAME = "shop"
 IMAGE = "anyreplica-test"
 """Name of the images; the tags are the targets of `tests/swarm/Dockerfile`."""
 PORT = 8150
-"""The port of each node."""
+"""The port of the release on each node."""
+INGRESS_PORT, TLS_PORT = 8151, 8152
+"""The ports of the ingress controller on each node."""
 URL = f"http://127.0.0.1:{PORT}"
 
 Pod = dict[str, Any]
@@ -47,7 +49,14 @@ def node_ready(number: int) -> bool:
 
 
 class Release:
-    """The installed chart."""
+    """The installed chart.
+
+    Args:
+        values: values of the chart for each installation.
+    """
+
+    def __init__(self, **values: Any) -> None:
+        self._values = values
 
     def install(self, tag: str, *options: str, ok: bool = True, chart: Path = CHART, **values: Any) -> str:
         """Install one of the images, or upgrade to it, and wait until all replicas are ready.
@@ -56,7 +65,7 @@ class Release:
             options: options of `helm upgrade`.
             ok: whether the command must succeed; otherwise it must fail.
             chart: the folder of the chart.
-            values: values of the chart, in place of those that all tests use.
+            values: values of the chart, in place of those of the release and of those that all tests use.
         """
         given = {
             "names": {"fullName": NAME},
@@ -65,7 +74,7 @@ class Release:
             "env": {"MCP_COMPONENTS": "server,timed"},
         }
         command = ("helm", "upgrade", "--install", NAME, str(chart), "--reset-values", "--values", "-", "--wait")
-        return run(*command, "--timeout", "6m", *options, ok=ok, text=json.dumps(given | values))
+        return run(*command, "--timeout", "6m", *options, ok=ok, text=json.dumps(given | self._values | values))
 
     def uninstall(self) -> None:
         """Remove the release, if it is installed."""

@@ -13,7 +13,7 @@ from anyreplica.features.keys.key import hash_of
 from conftest import ROOT, until
 from tests.calls import legacy
 from tests.helm.chart import CHART
-from tests.kubernetes.release import IMAGE, NAME, URL, Release, kubectl, run
+from tests.kubernetes.release import IMAGE, NAME, PORT, URL, Release, kubectl, run
 from tests.swarm.stack import failures, load
 
 pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(900)]
@@ -33,6 +33,7 @@ def as_before(release: Release) -> Iterator[None]:
     kubectl("delete", "secret", _SECRET, "--ignore-not-found")
 
 
+@pytest.mark.slow
 def test_replicas_follow_the_cpu_time(release: Release, tmp_path: Path) -> None:
     """With load there are more replicas, and without load fewer. The commands are those of the guide."""
     behavior = {
@@ -63,6 +64,7 @@ def _used() -> str | None:
     return metrics[0]["resource"]["current"].get("averageValue") if metrics else None
 
 
+@pytest.mark.slow
 def test_keys_are_changed_without_a_lost_call(release: Release, tmp_path: Path) -> None:
     """First both keys are valid, and then only the new one."""
     old, new = secrets.token_hex(32), secrets.token_hex(32)
@@ -110,7 +112,10 @@ def _restart(release: Release) -> None:
 def test_an_upgrade_of_the_chart_fails_no_call(release: Release, tmp_path: Path) -> None:
     """The chart before this one is replaced by this one, as `helm upgrade` does it."""
     release.uninstall()
-    release.install("good", chart=_chart_before(tmp_path))
+    release.install("good", chart=_chart_before(tmp_path), service={"type": "NodePort"})
+    # The chart 0.1.0 cannot choose the port of the nodes.
+    ports = [{"op": "replace", "path": "/spec/ports/0/nodePort", "value": PORT}]
+    kubectl("patch", "service", NAME, "--type=json", f"--patch={json.dumps(ports)}")
     release.wait()
     with load(URL, tmp_path, RATE) as running:
         running.wait_for(2 * RATE)
@@ -135,6 +140,7 @@ def _chart_before(folder: Path) -> Path:
     raise AssertionError(f"the history has no chart with another version than {version}")
 
 
+@pytest.mark.slow
 def test_an_update_fails_no_call_from_inside(release: Release) -> None:
     """A pod of the cluster calls the Service by its name while all replicas are replaced."""
     release.wait()

@@ -106,6 +106,7 @@ def test_a_drained_node_fails_no_request(release: Release, tmp_path: Path) -> No
     assert {node_of(each) for each in release.pods()} == {1, 2}
 
 
+@pytest.mark.slow
 def test_scaling_fails_no_request(release: Release, tmp_path: Path) -> None:
     """3, 6, 2 and 3 replicas: no request fails."""
     release.wait()
@@ -118,6 +119,7 @@ def test_scaling_fails_no_request(release: Release, tmp_path: Path) -> None:
     assert failures(runs) == []
 
 
+@pytest.mark.slow
 def test_a_lost_node_is_replaced(release: Release, tmp_path: Path) -> None:
     """A lost node gets no more calls when the cluster has noticed it. Then another replica takes the place of its own.
 

@@ -38,6 +38,7 @@ def sharing(release: Release) -> Iterator[Release]:
     release.wait()
 
 
+@pytest.mark.slow
 def test_an_update_while_users_are_asked(sharing: Release) -> None:
     """All replicas are replaced while fifty users are being asked, and each user gets the greeting for its answer."""
     old = {each["metadata"]["name"] for each in sharing.pods()}
@@ -53,6 +54,7 @@ def test_an_update_while_users_are_asked(sharing: Release) -> None:
     assert {user.asked_by for user in users} == old, "each old replica has asked users"
 
 
+@pytest.mark.slow
 def test_jobs_survive_a_lost_node(sharing: Release) -> None:
     """Another worker runs the jobs of a worker whose node is lost."""
     (redis,) = sharing.pods("redis")

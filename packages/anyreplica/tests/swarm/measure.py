@@ -70,7 +70,7 @@ class Measure(Table):
     def die(self) -> str:
         """Stop one replica, as SIGKILL does."""
         began = time.monotonic()
-        end(f"http://127.0.0.{self.entrance}:{MESH}", 137)
+        end(f"http://{self.host}:{MESH}", 137)
         until(lambda: self.stack.replicas() != "3/3", "Swarm reports a missing replica", 60)
         self.stack.wait("3/3", 120)
         return f"3/3 after {time.monotonic() - began:.1f} s"
@@ -95,8 +95,9 @@ class Measure(Table):
             docker("node", "update", "--availability", "drain", f"node{lost}")
             until(lambda: len(self.stack.nodes()) == 2, "all replicas are on two nodes", 120)
             self.stack.wait("3/3", 120)
-        self.entrance = next(node for node in engines if node != lost)
-        os.environ["DOCKER_HOST"] = engines[self.entrance]
+        left = next(node for node in engines if node != lost)
+        self.host = f"127.0.0.{left}"
+        os.environ["DOCKER_HOST"] = engines[left]
         try:
             self.measure(name, lambda: self.lose(lost, how, not drained))
         finally:

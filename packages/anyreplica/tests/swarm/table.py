@@ -33,8 +33,8 @@ class Table:
     def __init__(self, file: Path, ways: Mapping[str, int]) -> None:
         self.file = file
         self.ways = ways
-        self.entrance = 1
-        """The node that callers connect to."""
+        self.host = "127.0.0.1"
+        """The host that callers connect to."""
 
     def measure(self, name: str, event: Event, *call: str, callers: int = 12) -> None:
         """Cause an event under load, and record the failed and the slow calls."""
@@ -42,7 +42,7 @@ class Table:
             loads: dict[str, Load] = {}
             for way, port in self.ways.items():
                 folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-                url = f"http://127.0.0.{self.entrance}:{port}"
+                url = f"http://{self.host}:{port}"
                 loads[way] = stack.enter_context(load(url, folder, RATE, callers=callers, call=call))
             first = next(iter(loads.values()))
             first.wait_for(SECONDS_BEFORE * RATE)
@@ -77,7 +77,7 @@ class Table:
         answers: list[int] = []
 
         def call(port: int, tool: str, seconds: float, family: str) -> None:
-            reply = httpx.post(f"http://127.0.0.1:{port}/mcp", timeout=60, **sent(tool, seconds, family))
+            reply = httpx.post(f"http://{self.host}:{port}/mcp", timeout=60, **sent(tool, seconds, family))
             answers.append(reply.status_code if "took " in reply.text else 0)
 
         calls = [

@@ -127,11 +127,15 @@ def build_kubernetes(tmp_path: Path, *options: str) -> list[str]:
         ("sigs.k8s.io/gateway-api/config/crd/standard", "gateway_httproutes.yaml"),
         ("github.com/kedacore/keda/v2/config/crd/bases", "keda.sh_scaledobjects.yaml"),
         ("github.com/external-secrets/external-secrets/config/crds/bases", "external-secrets.io_externalsecrets.yaml"),
+        ("github.com/traefik/traefik/v3", "go.sum"),
+        ("github.com/go-acme/lego/v5/providers/dns", "providers.go"),
     ):
         (tmp_path / folder).mkdir(parents=True, exist_ok=True)
         (tmp_path / folder / file).touch()
     module = "module k8s.io/kubernetes\nreplace k8s.io/api => ./staging/src/k8s.io/api\n"
     (tmp_path / "k8s.io" / "kubernetes" / "go.mod").write_text(module)
+    required = "module github.com/traefik/traefik/v3\n\n\tgithub.com/go-acme/lego/v5 v5.4.1\n"
+    (tmp_path / "github.com" / "traefik" / "traefik" / "v3" / "go.mod").write_text(required)
     log = tmp_path / "log"
     program(tmp_path / "bin" / "go", FAKE_GO.replace("SOURCES", str(tmp_path)).replace("LOG", str(log)))
     (tmp_path / "to").mkdir()
@@ -166,7 +170,7 @@ def test_api_server_also_builds_what_nodes_need(tmp_path: Path) -> None:
     runtime = {"containerd", "containerd-shim-runc-v2", "ctr", "bridge", "host-local", "loopback"}
     assert built == {
         "lib/node": {"kubelet", "kube-proxy"} | runtime,
-        "lib/pods": {"coredns", "metrics-server", "pause"},
+        "lib/pods": {"coredns", "metrics-server", "pause", "traefik"},
     }
     assert {"kube-scheduler", "kubectl"} < {each.name for each in (tmp_path / "to" / "bin").iterdir()}
 

@@ -34,7 +34,8 @@ def test_help_is_the_default_and_lists_every_target() -> None:
     assert " ".join(sorted(listed)) == (
         "add bench bench-exchange bench-generators bench-instructions bench-jobs check conformance deploy dev docs "
         "docs-serve format help image k8s lint lock locks pictures redeploy reference rollback sbom test test-all "
-        "test-attacks test-busy test-fastmcp test-swarm test-system test-versions test-world undeploy up wheel"
+        "test-attacks test-busy test-cluster test-fastmcp test-swarm test-system test-versions test-world undeploy up "
+        "wheel"
     )
     assert make("help").stdout == done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80
