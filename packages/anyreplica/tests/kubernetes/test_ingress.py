@@ -28,7 +28,7 @@ SILENT_SECONDS = 100
 NOTICED_SECONDS = 10
 """Maximum time until the ingress controller sends no more requests to a pod that has ended, in seconds."""
 
-_SECRET = "shop-tls"  # noqa: S105 (the name of a Secret)
+_SECRET = "shop-tls"
 
 
 def behind(*paths: str) -> dict[str, Any]:
@@ -154,8 +154,11 @@ def test_below_a_path(release: Release, trusted: Path, client: httpx.Client) -> 
     env = {"MCP_COMPONENTS": "server,timed", "PUBLIC_URL": f"{SECURE}/shop"}
     release.install("good", env=env, **behind("/shop"))
     release.wait()
-    # Old replicas, which do not know the path, still answer for a while.
-    until(lambda: {listed(client, "/shop/mcp").status_code for _ in range(20)} == {200}, "all replicas have the path", 60)
+
+    def reached() -> bool:
+        return {listed(client, "/shop/mcp").status_code for _ in range(20)} == {200}
+
+    until(reached, "no replica answers that was started without the path", 60)
     assert listed(client).status_code == 404
     page = client.get(f"{SECURE}/shop/", headers={"Accept": "text/html"})
     assert "<title>" in page.text
