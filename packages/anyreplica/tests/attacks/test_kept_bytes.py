@@ -8,20 +8,22 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from conftest import until
 from tests.attacks.conftest import Attack, Attacked
-from tests.calls import BOTH, get
+from tests.calls import BOTH, HEADERS, get, legacy, request
 from tests.damage import wire
 from tests.replicas import RedisServer
-from tests.sessions.client import ADA, EVERYTHING, AskedClient, said, start
+from tests.sessions.client import ADA, EVERYTHING, VERSION, AskedClient, said, start
 from tests.sessions.resuming import resumed, sent
 
 pytestmark = [pytest.mark.alone, pytest.mark.needs("redis")]
 
 TEXT = "x" * 390_000
-PACKS = "server,tests.packs.asking,tests.packs.heavy"
+PACKS = "server,tests.packs.asking,tests.packs.heavy,tests.packs.state"
+HELLO = {"protocolVersion": VERSION, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
 GROWTH = 130
 """Maximum growth of a replica's memory, in MB: RESUME_BYTES for one caller, and what Python keeps for later."""
 REDIS = 60
@@ -226,3 +228,56 @@ def test_a_call_beyond_its_budget(attack: Attack, tmp_path: Path) -> None:
             error = list(rest)[-1][1]
             assert "was not kept for a client that resumes the call" in error
             assert '"id":7' in error
+
+
+def in_session(client: AskedClient, url: str, method: str, **params: Any) -> Any:
+    """Send a request in a session, and return the response."""
+    return legacy(url, method, params, **client.headed()).json()
+
+
+@pytest.mark.parametrize("with_redis", [False, True])
+def test_records_of_sessions_of_one_address(attack: Attack, tmp_path: Path, with_redis: bool) -> None:
+    """One caller cannot fill the store with the records of many sessions, nor push out the record of another."""
+    with attacked(attack, tmp_path, with_redis=with_redis, RESUME_BYTES="1048576") as (replica, redis):
+        url = replica.server.url
+        _, good = clients(replica)
+        assert in_session(good, url, "logging/setLevel", level="error")["result"] == {}
+        before, errors = redis(), dict[str, int]()
+        with replica.beside_good_client():
+            for number in range(1, 4):
+                for _ in range(10):
+                    client = start(url, EVERYTHING, **{"X-Forwarded-For": f"198.51.100.{number}"})
+                    for each in range(30):
+                        uri = f"a://{each}{'x' * 1000}"
+                        error = in_session(client, url, "resources/subscribe", uri=uri).get("error")
+                        errors[error["message"] if error else ""] = 1
+        grown = redis() - before
+        print(f"{grown:.2f} MB more in Redis.")
+        assert any("the limit of one caller is 262144 bytes (a quarter of RESUME_BYTES)" in each for each in errors)
+        assert grown < 1
+        assert in_session(good, url, "resources/subscribe", uri="a://mine")["result"] == {}
+        with good.calling(url, "log_and_repeat", {"text": "mine"}) as seen:
+            assert len(list(seen)) == 1, "the session still has its level"
+
+
+@pytest.mark.parametrize("with_redis", [False, True])
+def test_ended_sessions_of_one_address(attack: Attack, tmp_path: Path, with_redis: bool) -> None:
+    """One caller ends a limited number of sessions. The ended session of another caller stays ended."""
+    with attacked(attack, tmp_path, with_redis=with_redis, RESUME_BYTES="1048576") as (replica, redis):
+        url = replica.server.url
+        client, good = clients(replica)
+        assert good.ended(url).status_code == 204
+        before, most = redis(), 262144 // 192
+        with replica.beside_good_client(), httpx.Client(timeout=60) as http:
+            statuses = []
+            for _ in range(most + 20):
+                begun = http.post(
+                    f"{url}/mcp", json=request("initialize", HELLO), headers={**HEADERS, **client.headers}
+                )
+                headers = {**client.headed(), "Mcp-Session-Id": begun.headers["Mcp-Session-Id"]}
+                reply = http.delete(f"{url}/mcp", headers=headers)
+                statuses.append(reply.status_code)
+        assert statuses == [204] * most + [503] * 20
+        assert "your ended sessions keep their limit of 262144 bytes (a quarter of RESUME_BYTES)" in reply.text
+        assert redis() - before < 1
+        assert good.ended(url).status_code == 404

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import itertools
 import secrets
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -30,7 +31,7 @@ EVENTS = st.lists(st.sampled_from(["right", "wrong", "wait", "forget"]), max_siz
 
 
 @contextlib.asynccontextmanager
-async def two_replicas(url: str, **options: float) -> AsyncIterator[list[RedisAnswers]]:
+async def two_replicas(url: str, look_seconds: float = 5.0) -> AsyncIterator[list[RedisAnswers]]:
     """Two replicas that share a Redis."""
     async with contextlib.AsyncExitStack() as stack:
         replicas = []
@@ -38,7 +39,7 @@ async def two_replicas(url: str, **options: float) -> AsyncIterator[list[RedisAn
             client = await stack.enter_async_context(Redis.from_url(url))
             notifier = RedisNotifier(client, "test:wakeups")
             await stack.enter_async_context(notifier.running())
-            replicas.append(RedisAnswers(client, "test", notifier, **options))
+            replicas.append(RedisAnswers(client, "test", notifier, look_seconds=look_seconds))
         yield replicas
 
 
@@ -181,11 +182,11 @@ async def test_an_ended_session_cannot_be_asked(redis: RedisServer) -> None:
     async with two_replicas(redis.url) as (asking, other):
         assert await can_wait(asking, "ended")
         assert not await asking.has_ended("ended")
-        await other.end("ended", 60)
+        assert await other.end("ended", time.time() + 60, "caller") == ""
         assert await asking.has_ended("ended")
         assert not await can_wait(asking, "ended")
     alone = LocalAnswers()
-    await alone.end("ended", 60)
+    assert await alone.end("ended", time.time() + 60, "caller") == ""
     assert not await can_wait(alone, "ended")
 
 
@@ -196,7 +197,7 @@ async def test_every_key_expires(redis: RedisServer) -> None:
             pass
         async with asking.waiting("taken", "mine", 5), asking.waiting("waiting", "mine", 5):
             await other.give("taken", "mine", b"answer")
-            await other.end("mine", 60)
+            await other.end("mine", time.time() + 60, "caller")
             keys = redis.ask("keys", "*").split()
             assert len(keys) >= 4
             for key in keys:

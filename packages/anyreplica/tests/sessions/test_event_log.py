@@ -2,20 +2,27 @@
 
 import asyncio
 import contextlib
+import gc
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 from unittest.mock import AsyncMock
 
 import pytest
 from redis.asyncio import Redis
+from starlette.types import Message, Scope
 
 from anyreplica.features.sessions import call_events
 from anyreplica.features.sessions.call_events import CallEvents
+from anyreplica.features.sessions.channel import ClientWatch, SessionChannel
 from anyreplica.features.sessions.event_log import AdoptedCall, EventLog
 from anyreplica.features.sessions.open_round import OpenRound
+from anyreplica.features.sessions.reply import SessionReply
 from anyreplica.features.sessions.session import Session
-from anyreplica.shared.notifier import RedisNotifier
+from anyreplica.http.refusal import ClientGone
+from anyreplica.http.request_record import RECORD, RequestRecord
+from anyreplica.mcp.message import Request
+from anyreplica.shared.notifier import Notifier, RedisNotifier
 from conftest import until
 from tests.replicas import RedisServer
 
@@ -147,6 +154,48 @@ async def test_a_call_that_ended_without_a_result_is_reported(redis: RedisServer
         call.end()
         (message,) = await asyncio.wait_for(resumed(log, call.first_id, []), 30)
         assert b"The replica that ran this call was lost" in message
+
+
+async def test_a_client_that_leaves_while_its_call_begins_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the client leaves while the call begins its events, the replica forgets the call when its reply is over."""
+    log = EventLog(None, "test", Notifier(), 60, KEYS, MOST)
+    beginning, go_on, begin = asyncio.Event(), asyncio.Event(), log.store.begin
+
+    async def slow(*args: Any) -> None:
+        await begin(*args)
+        beginning.set()
+        await go_on.wait()
+
+    class Channel(SessionChannel):
+        """A channel that needs no session."""
+
+        def __init__(self) -> None:
+            self.version = "2025-11-25"
+
+        async def begin_events(self, request: Request, scope: Scope) -> CallEvents | None:  # noqa: ARG002
+            return await log.begin(MINE, 7, "caller")
+
+        @contextlib.contextmanager
+        def watching(self, request: Request, watch: ClientWatch) -> Iterator[None]:  # noqa: ARG002
+            yield
+
+    async def leave() -> Message:
+        await beginning.wait()
+        return {"type": "http.disconnect"}
+
+    monkeypatch.setattr(log.store, "begin", slow)
+    scope, asked = {"type": "http", RECORD: RequestRecord({})}, Request(7, "tools/call", {}, 0, 0)
+    reply = SessionReply(scope, leave, AsyncMock(), True, 60, asked, Channel())
+    progress = asyncio.ensure_future(reply.event(b"{}"))  # a task of its own, as of a tool in a thread
+    tool = asyncio.ensure_future(asyncio.Event().wait())
+    with pytest.raises(ClientGone):
+        await asyncio.wait_for(reply.wait_for(tool), 30)
+    go_on.set()
+    await asyncio.gather(progress, tool, return_exceptions=True)
+    assert len(log.running_here) == 1, "the reply still exists"
+    del reply, progress, tool
+    gc.collect()
+    assert len(log.running_here) == 0
 
 
 async def test_after_an_outage_of_redis_no_running_call_is_ended(redis: RedisServer) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from cachetools import FIFOCache
 
+from anyreplica.features.sessions.ended_sessions import LocalEndedSessions, RedisEndedSessions
 from anyreplica.shared.lost_redis import patiently, retry_for, translate_redis_errors
 from anyreplica.shared.notifier import Notifier, RedisNotifier
 
@@ -24,7 +25,8 @@ _LOOK_SECONDS = 5.0
 _LATE_SECONDS = 600
 """Time after a call has stopped waiting, in seconds. In this time, an answer is `late`; afterwards, it is `unknown`."""
 _REMEMBERED = 10_000
-"""Maximum number of late requests, and of ended sessions, that a single replica without Redis remembers."""
+"""Maximum number of late requests that a single replica without Redis remembers."""
+_MOST_BYTES = 16 * 1024 * 1024
 _SLACK_SECONDS = 60
 """Time for which a request stays in Redis after its time limit, and an answer after its arrival, in seconds. With
 HANDSHAKE_SESSIONS=full it stays longer, because another replica can take over the call."""
@@ -67,8 +69,14 @@ class Answers(Protocol):
     async def forget(self, identities: Iterable[str], session: str) -> None:
         """Forget requests of a round that is over, and their answers. If the store cannot be reached, they expire."""
 
-    async def end(self, session: str, seconds: float) -> None:
-        """Note that a session has ended. The id of the session expires in `seconds`."""
+    async def end(self, session: str, expires: float, caller: str) -> str:
+        """Note that a session has ended. Return an empty text, or which limit leaves no room for the note.
+
+        Args:
+            expires: time at which the id of the session expires, in seconds since 1970. Until then, the store has the
+                note.
+            caller: the caller whose share of the limits counts.
+        """
 
     async def has_ended(self, session: str) -> bool:
         """Return whether a session has ended."""
@@ -82,12 +90,16 @@ class _Waiting:
 
 
 class LocalAnswers:
-    """The store of a single replica, in its memory."""
+    """The store of a single replica, in its memory.
 
-    def __init__(self) -> None:
+    Args:
+        most: maximum number of bytes of the notes about ended sessions.
+    """
+
+    def __init__(self, most: int = _MOST_BYTES) -> None:
         self._waiting: dict[str, _Waiting] = {}
         self._late: FIFOCache[str, str] = FIFOCache(_REMEMBERED)
-        self._ended: FIFOCache[str, None] = FIFOCache(_REMEMBERED)
+        self._ended = LocalEndedSessions(most)
 
     @asynccontextmanager
     async def waiting(
@@ -130,8 +142,8 @@ class LocalAnswers:
     async def forget(self, identities: Iterable[str], session: str) -> None:
         """Do nothing: a request and its answer end with their block."""
 
-    async def end(self, session: str, seconds: float) -> None:  # noqa: ARG002
-        self._ended[session] = None
+    async def end(self, session: str, expires: float, caller: str) -> str:
+        return self._ended.add(session, expires, caller)
 
     async def has_ended(self, session: str) -> bool:
         return session in self._ended
@@ -145,6 +157,7 @@ class RedisAnswers:
 
     Args:
         seconds: time for which another replica can take over a call, in seconds.
+        most: maximum number of bytes of the notes about ended sessions.
         look_seconds: pause between two looks for an answer whose wake-up was lost, in seconds.
     """
 
@@ -155,6 +168,7 @@ class RedisAnswers:
         notifier: RedisNotifier,
         seconds: float = 0,
         *,
+        most: int = _MOST_BYTES,
         look_seconds: float = _LOOK_SECONDS,
     ) -> None:
         self._redis = redis
@@ -162,6 +176,7 @@ class RedisAnswers:
         self._notifier = notifier
         self._keep = int(seconds) + _SLACK_SECONDS
         self._look_seconds = look_seconds
+        self._ended_sessions = RedisEndedSessions(redis, prefix, most)
         self._expect = redis.register_script(_EXPECT)
         self._give = redis.register_script(_GIVE)
         self._forget = redis.register_script(_FORGET)
@@ -222,9 +237,8 @@ class RedisAnswers:
                 keys = [self._request(identity), self._answer(identity)]
                 await self._forget(keys=keys, args=[session, _LATE_SECONDS])
 
-    async def end(self, session: str, seconds: float) -> None:
-        with translate_redis_errors():
-            await self._redis.set(self._ended(session), b"", ex=max(1, int(seconds)))
+    async def end(self, session: str, expires: float, caller: str) -> str:
+        return await self._ended_sessions.add(self._ended(session), expires, caller)
 
     async def has_ended(self, session: str) -> bool:
         with translate_redis_errors():
@@ -278,13 +292,14 @@ return 1
 after this is `late`."""
 
 
-def answers(redis: "Redis | None", prefix: str, notifier: Notifier, seconds: float) -> Answers:
+def answers(redis: "Redis | None", prefix: str, notifier: Notifier, seconds: float, most: int) -> Answers:
     """Return the store: in Redis if there is one, otherwise in this process.
 
     Args:
         seconds: time for which another replica can take over a call, in seconds.
+        most: maximum number of bytes of the notes about ended sessions.
     """
     if redis is None:
-        return LocalAnswers()
+        return LocalAnswers(most)
     assert isinstance(notifier, RedisNotifier)  # noqa: S101
-    return RedisAnswers(redis, prefix, notifier, seconds)
+    return RedisAnswers(redis, prefix, notifier, seconds, most=most)

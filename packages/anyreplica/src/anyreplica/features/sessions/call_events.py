@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
+from weakref import WeakValueDictionary
 
 from anyreplica.features.sessions.event_store import DELIVERED_SECONDS, FOREIGN, UNKNOWN, EventStore, reader_topic
 from anyreplica.features.sessions.kept_bytes import KeptBytes
@@ -33,7 +34,8 @@ class ReplicaEvents:
         notifier: wakes other replicas.
         seconds: time for which a call goes on without a connection, and for which its events stay after its end.
         outage: what an outage of Redis means for a call in a round.
-        running_here: the streams of the calls that this replica runs.
+        running_here: the events of the calls that this replica runs, by stream. It does not keep a call whose reply is
+            over, for example because the client left while the call began its events.
         late: results of calls without a connection that did not reach Redis. They are written when Redis is back.
     """
 
@@ -45,14 +47,24 @@ class ReplicaEvents:
         self.notifier = notifier
         self.seconds = seconds
         self.outage = Outage(logger, "no other replica can take over a call")
-        self.running_here: set[str] = set()
+        self.running_here: WeakValueDictionary[str, CallEvents] = WeakValueDictionary()
         self.late: list[tuple[CallEvents, bytes]] = []
 
 
 class CallEvents:
     """The events of one call, on the replica that owns the call."""
 
-    __slots__ = ("_keep_after", "_log", "_loss_is_noted", "_mark", "_request", "_round", "_stream", "_written")
+    __slots__ = (
+        "__weakref__",
+        "_keep_after",
+        "_log",
+        "_loss_is_noted",
+        "_mark",
+        "_request",
+        "_round",
+        "_stream",
+        "_written",
+    )
 
     def __init__(self, log: ReplicaEvents, stream: str, request: str) -> None:
         self._log = log
@@ -67,6 +79,7 @@ class CallEvents:
         self._written = 0
         """Number of events that this object has written."""
         self._keep_after = 0.0
+        log.running_here[stream] = self
 
     @property
     def first_id(self) -> str:
@@ -141,7 +154,8 @@ class CallEvents:
 
     def end(self) -> None:
         """Note that this replica no longer runs the call."""
-        self._log.running_here.discard(self._stream)
+        if self._log.running_here.get(self._stream) is self:
+            del self._log.running_here[self._stream]
 
     async def wait_in_round(self, found: OpenRound) -> bool:
         """Note that the call waits for its client in a round. Return whether another replica can take the call over.

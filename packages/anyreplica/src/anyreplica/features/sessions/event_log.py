@@ -198,7 +198,6 @@ class EventLog(ReplicaEvents):
         if not self.kept.begin(stream, caller):
             return None
         await self.store.begin(stream, session.key, self.owner, identity)
-        self.running_here.add(stream)
         return CallEvents(self, stream, identity)
 
     async def resume(
@@ -332,7 +331,6 @@ class EventLog(ReplicaEvents):
         sent, size = await self._sent(stream, session, found)
         self.taken += 1
         self.kept.adopt(stream, caller, size)
-        self.running_here.add(stream)
         go_on(AdoptedCall(from_json(part.request), found, CallEvents(self, stream, part.request), sent))
 
     async def _sent(self, stream: str, session: Session, found: OpenRound) -> tuple[frozenset[str], int]:

@@ -33,7 +33,7 @@ class ClientSessions(Feature):
             return Parts()
         sessions = Sessions(settings, replica.redis, limits.in_flight, limits.memory, replica.bus)
         if sessions.records is not None:
-            SessionMethods(sessions.records).offer(replica.mcp)
+            SessionMethods(sessions.records, sessions.caller).offer(replica.mcp)
         taken = AdoptedCalls(sessions, limits, replica.answer, replica.logged)
         return Parts(
             sessions=SessionRequests(sessions, limits, taken),

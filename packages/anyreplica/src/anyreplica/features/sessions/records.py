@@ -1,23 +1,35 @@
 """What a session keeps between its requests: its log level, its subscriptions and its event stream."""
 
-import time
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+import contextlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from anyreplica.features.sessions.record_store import (
+    LEVEL,
+    MOST_RESOURCES,
+    MOST_URI_BYTES,
+    RESOURCE,
+    STREAM,
+    record_store,
+)
 from anyreplica.features.sessions.session import Session
-from anyreplica.shared.lost_redis import translate_redis_errors
+from anyreplica.http.limits import Shares
 from anyreplica.shared.notifier import Notifier
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
-MOST_RESOURCES = 1000
-"""Maximum number of resources that a session can subscribe to."""
-MOST_URI_BYTES = 64 * 1024
-"""Maximum number of bytes of all URIs of resources that a session is subscribed to."""
 
-_LEVEL, _STREAM, _RESOURCE = "level", "stream", "resource:"
+class RecordRefused(Exception):
+    """A limit leaves no room for a record. The text says which limit, and what to do.
+
+    Args:
+        may_retry: whether the same request may succeed later, because others give back what they use.
+    """
+
+    def __init__(self, text: str, *, may_retry: bool) -> None:
+        super().__init__(text)
+        self.may_retry = may_retry
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,144 +46,80 @@ class SessionRecord:
     @classmethod
     def of(cls, fields: dict[str, str]) -> "SessionRecord":
         """Return the record with these fields."""
-        uris = (name.removeprefix(_RESOURCE) for name in fields if name.startswith(_RESOURCE))
-        return cls(fields.get(_LEVEL, ""), fields.get(_STREAM, ""), frozenset(uris))
-
-
-class _Store(Protocol):
-    """The fields of the records, by session. Each method raises OSError if the store cannot be reached."""
-
-    async def read(self, session: Session) -> dict[str, str]:
-        """Return all fields of a session."""
-
-    async def write(self, session: Session, name: str, value: str | None) -> bool:
-        """Write a field, or remove it if the value is None. Return False if the session has too many subscriptions."""
-
-
-@dataclass
-class _LocalStore:
-    """The store of a single replica, in its memory."""
-
-    _sessions: dict[str, dict[str, str]] = field(default_factory=dict)
-    _bytes: int = 0
-    """Number of bytes of the URIs of all sessions."""
-    _most: int = 10_000
-    _most_bytes: int = 64 * 1024 * 1024
-
-    async def read(self, session: Session) -> dict[str, str]:
-        return self._sessions.get(session.key, {})
-
-    async def write(self, session: Session, name: str, value: str | None) -> bool:
-        fields = self._sessions.setdefault(session.key, {})
-        if value is None:
-            if fields.pop(name, None) is not None:
-                self._bytes -= _size({name})
-            return True
-        if name not in fields:
-            size = _size({name})
-            uris = fields.keys() - {_LEVEL, _STREAM}
-            if size and (len(uris) >= MOST_RESOURCES or _size(uris) + size > MOST_URI_BYTES):
-                return False
-            self._bytes += size
-        fields[name] = value
-        while len(self._sessions) > self._most or self._bytes > self._most_bytes:
-            self._bytes -= _size(self._sessions.pop(next(iter(self._sessions))))
-        return True
-
-
-def _size(names: Iterable[str]) -> int:
-    """Return the number of bytes of the URIs in names of fields."""
-    uris = (name.removeprefix(_RESOURCE) for name in names if name.startswith(_RESOURCE))
-    return sum(len(uri.encode(errors="surrogatepass")) for uri in uris)
-
-
-class _RedisStore:
-    """The store that replicas share, in Redis: one hash per session, which expires with the session."""
-
-    def __init__(self, redis: "Redis", prefix: str) -> None:
-        self._redis = redis
-        self._prefix = prefix
-        self._write = redis.register_script(_WRITE)
-
-    async def read(self, session: Session) -> dict[str, str]:
-        with translate_redis_errors():
-            fields: Any = await self._redis.hgetall(self._key(session))
-        return {name.decode(): value.decode() for name, value in fields.items()}
-
-    async def write(self, session: Session, name: str, value: str | None) -> bool:
-        with translate_redis_errors():
-            if value is None:
-                await self._redis.hdel(self._key(session), name)
-                return True
-            seconds = max(1, int(session.expires - time.time()))
-            arguments: list[str | int] = [name, value, seconds, MOST_RESOURCES, MOST_URI_BYTES]
-            return bool(await self._write(keys=[self._key(session)], args=arguments))
-
-    def _key(self, session: Session) -> str:
-        return f"{self._prefix}:session:{session.key}"
-
-
-_WRITE = """
-local uri = string.match(ARGV[1], '^resource:(.*)')
-if uri and redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
-  local count, bytes = 1, #uri
-  for _, name in ipairs(redis.call('HKEYS', KEYS[1])) do
-    local other = string.match(name, '^resource:(.*)')
-    if other then count, bytes = count + 1, bytes + #other end
-  end
-  if count > tonumber(ARGV[4]) or bytes > tonumber(ARGV[5]) then return 0 end
-end
-redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
-redis.call('EXPIRE', KEYS[1], ARGV[3])
-return 1
-"""
-"""A script that writes a field, unless the session has too many subscriptions."""
+        uris = (name.removeprefix(RESOURCE) for name in fields if name.startswith(RESOURCE))
+        return cls(fields.get(LEVEL, ""), fields.get(STREAM, ""), frozenset(uris))
 
 
 class SessionRecords:
     """The records of all sessions, and the wake-ups that tell an event stream of a change.
 
-    Each method raises OSError if the store cannot be reached.
+    Each method raises OSError if the store cannot be reached. The `caller` of a method is the one whose share of the
+    limits a new record uses.
+
+    Args:
+        most: maximum number of bytes of all records.
     """
 
-    def __init__(self, redis: "Redis | None", prefix: str, notifier: Notifier) -> None:
-        self._store: _Store = _LocalStore() if redis is None else _RedisStore(redis, prefix)
+    def __init__(self, redis: "Redis | None", prefix: str, notifier: Notifier, most: int) -> None:
+        self._store = record_store(redis, prefix, most)
         self._notifier = notifier
+        end = "unsubscribe from resources, or end sessions that you no longer need (HTTP DELETE)"
+        self._limits = {
+            "session": f"Too many subscriptions: a session has at most {MOST_RESOURCES}, with at most {MOST_URI_BYTES} "
+            "bytes of URIs; unsubscribe from some resources.",
+            "caller": "The server keeps too much for your sessions: the limit of one caller is "
+            f"{Shares(most).share} bytes (a quarter of RESUME_BYTES); {end}.",
+            "server": f"The server keeps too much for all sessions: the limit is {most} bytes (half of RESUME_BYTES); "
+            f"retry later, {end}.",
+        }
 
     async def read(self, session: Session) -> SessionRecord:
         """Return the record of a session."""
         return SessionRecord.of(await self._store.read(session))
 
-    async def set_level(self, session: Session, level: str) -> None:
-        """Set the minimum level of log messages."""
-        await self._store.write(session, _LEVEL, level)
+    async def set_level(self, session: Session, caller: str, level: str) -> None:
+        """Set the minimum level of log messages. Raise `RecordRefused` beyond a limit."""
+        await self._write(session, caller, LEVEL, level)
 
-    async def set_stream(self, session: Session, stream: str) -> None:
-        """Make an event stream the newest one of its session, on all replicas."""
-        await self._store.write(session, _STREAM, stream)
+    async def set_stream(self, session: Session, caller: str, stream: str) -> None:
+        """Make an event stream the newest one of its session, on all replicas. Raise `RecordRefused` beyond a limit."""
+        await self._write(session, caller, STREAM, stream)
         await self.changed(session)
 
-    async def subscribe(self, session: Session, uri: str) -> bool:
-        """Subscribe to a resource. Return False if the session has too many subscriptions."""
-        written = await self._store.write(session, _RESOURCE + uri, "")
+    async def end_stream(self, session: Session, stream: str) -> None:
+        """Note that an event stream has ended. A session without subscriptions and level then keeps nothing."""
+        await self._store.remove(session, STREAM, stream)
+
+    async def subscribe(self, session: Session, caller: str, uri: str) -> None:
+        """Subscribe to a resource. Raise `RecordRefused` beyond a limit."""
+        await self._write(session, caller, RESOURCE + uri, "")
         await self.changed(session)
-        return written
 
     async def unsubscribe(self, session: Session, uri: str) -> None:
         """End a subscription."""
-        await self._store.write(session, _RESOURCE + uri, None)
+        await self._store.remove(session, RESOURCE + uri, "")
         await self.changed(session)
 
-    async def restore(self, session: Session, record: SessionRecord) -> None:
-        """Write a whole record."""
-        fields = {_LEVEL: record.level, _STREAM: record.stream} | {f"{_RESOURCE}{uri}": "" for uri in record.resources}
-        for name, value in fields.items():
-            if value or name.startswith(_RESOURCE):
-                await self._store.write(session, name, value)
+    async def drop(self, session: Session) -> None:
+        """Remove the record of a session that has ended."""
+        await self._store.drop(session)
+
+    async def restore(self, session: Session, caller: str, record: SessionRecord) -> None:
+        """Write a whole record, as far as the limits allow."""
+        fields = {LEVEL: record.level, STREAM: record.stream} | {f"{RESOURCE}{uri}": "" for uri in record.resources}
+        with contextlib.suppress(RecordRefused):
+            for name, value in fields.items():
+                if value or name.startswith(RESOURCE):
+                    await self._write(session, caller, name, value)
 
     async def changed(self, session: Session) -> None:
         """Tell the event streams of a session, on all replicas, to look at their session again."""
         await self._notifier.wake_everywhere(name_of(session))
+
+    async def _write(self, session: Session, caller: str, name: str, value: str) -> None:
+        written = await self._store.write(session, caller, name, value)
+        if written != "written":
+            raise RecordRefused(self._limits[written], may_retry=written != "session")
 
 
 def name_of(session: Session) -> str:

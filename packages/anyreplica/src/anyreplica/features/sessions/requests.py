@@ -235,7 +235,7 @@ class SessionRequests:
             if opens:
                 await self._stream(session, scope, receive, send)
             else:
-                await self._sessions.end(session)
+                await self._sessions.end(session, self._sessions.caller(scope))
                 await send_response(scope, send, 204, (), b"")
         finally:
             release()
@@ -252,7 +252,7 @@ class SessionRequests:
                 caller = self._sessions.caller(scope)
                 events = self._sessions.events.resume(session, resumed.decode("latin-1"), caller, go_on)
             else:
-                events = self._sessions.streams.messages(session)
+                events = self._sessions.streams.messages(session, self._sessions.caller(scope))
             await send_stream(events, receive, send)
 
 

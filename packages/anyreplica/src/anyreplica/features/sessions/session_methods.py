@@ -1,6 +1,6 @@
 """The methods that a handshake-protocol client can use only in a session: subscriptions and the log level."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,28 +18,30 @@ from mcp_types import (
     SubscribeRequestParams,
     UnsubscribeRequestParams,
 )
+from starlette.types import Scope
 
 from anyreplica.components.not_found import RESOURCE_NOT_FOUND
 from anyreplica.features.sessions.channel import SESSION
-from anyreplica.features.sessions.records import MOST_RESOURCES, MOST_URI_BYTES, SessionRecords
+from anyreplica.features.sessions.records import RecordRefused, SessionRecords
 from anyreplica.features.sessions.session import Session
+from anyreplica.http.refusal import UNAVAILABLE
 from anyreplica.http.request_record import record_of
 from anyreplica.mcp.compat import sdk
 from anyreplica.mcp.compat.sdk_server import SdkServer
 
-_TOO_MANY = (
-    f"Too many subscriptions: a session has at most {MOST_RESOURCES}, with at most {MOST_URI_BYTES} bytes of URIs; "
-    "unsubscribe from some resources."
-)
-
 
 class SessionMethods:
-    """The handlers of the methods. They write the record of the session, which every replica reads."""
+    """The handlers of the methods. They write the record of the session, which every replica reads.
+
+    Args:
+        caller: returns the caller whose share of the limits a request uses.
+    """
 
     _mcp: FastMCP
 
-    def __init__(self, records: SessionRecords) -> None:
+    def __init__(self, records: SessionRecords, caller: Callable[[Scope], str]) -> None:
         self._records = records
+        self._caller = caller
 
     def offer(self, mcp: FastMCP) -> None:
         """Register the handlers, and announce that a session gets notifications of changed lists.
@@ -60,20 +62,19 @@ class SessionMethods:
     async def _set_level(self, ctx: ServerRequestContext[Any, Any], params: SetLevelRequestParams) -> EmptyResult:
         """Set the minimum level of the log messages that this session gets. Without a session, do nothing."""
         session = _session(ctx)
-        if session is not None:
+        if session is not None and ctx.request is not None:
             with _reachable():
-                await self._records.set_level(session, params.level)
+                await self._records.set_level(session, self._caller(ctx.request.scope), params.level)
         return EmptyResult()
 
     async def _subscribe(self, ctx: ServerRequestContext[Any, Any], params: SubscribeRequestParams) -> EmptyResult:
         """Subscribe a session to a resource that its caller may see."""
         session, uri = _required(ctx), str(params.uri)
+        assert ctx.request is not None  # noqa: S101  # the session comes from the request
         with _reachable():
             if not await sdk.has_resource(self._mcp, ctx, uri):
                 raise MCPError(RESOURCE_NOT_FOUND, f"Resource not found: {uri!r}", {"uri": uri})
-            subscribed = await self._records.subscribe(session, uri)
-        if not subscribed:
-            raise MCPError(INVALID_PARAMS, _TOO_MANY)
+            await self._records.subscribe(session, self._caller(ctx.request.scope), uri)
         return EmptyResult()
 
     async def _unsubscribe(self, ctx: ServerRequestContext[Any, Any], params: UnsubscribeRequestParams) -> EmptyResult:
@@ -102,5 +103,7 @@ def _reachable() -> Iterator[None]:
         yield
     except OSError:
         raise MCPError(INTERNAL_ERROR, "The server's Redis cannot be reached; retry later.") from None
+    except RecordRefused as refused:
+        raise MCPError(UNAVAILABLE if refused.may_retry else INVALID_PARAMS, str(refused)) from None
     except ToolError as error:  # of the state of the session, which says what the session hides
         raise MCPError(INTERNAL_ERROR, str(error)) from None

@@ -8,6 +8,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mcp.server.subscriptions import SubscriptionBus
@@ -62,7 +63,8 @@ class Sessions:
         self._notifier = Notifier() if redis is None else RedisNotifier(redis, f"{name}:wakeups")
         is_full = settings.handshake_sessions == "full"
         kept = settings.resume_seconds + settings.client_request_seconds if is_full else 0
-        self._answers = answers(redis, name, self._notifier, kept)
+        most = settings.resume_bytes
+        self._answers = answers(redis, name, self._notifier, kept, most // 2)
         self._clients = ClientIdentities(settings.trusted_proxies)
         self.leaving: set[Callable[[], object]] = set()
         """Functions that move the client of a running call on to another replica. `leave` calls them."""
@@ -82,9 +84,9 @@ class Sessions:
         self.events: EventLog | None = None
         """The events of calls that clients can resume; None unless HANDSHAKE_SESSIONS is full."""
         if is_full and bus is not None:
-            seconds, most = settings.resume_seconds, settings.resume_bytes
+            seconds = settings.resume_seconds
             self.events = EventLog(redis, name, self._notifier, seconds, keys, most)
-            self.records = SessionRecords(redis, name, self._notifier)
+            self.records = SessionRecords(redis, name, self._notifier, most // 2)
             self.streams = SessionStreams(self.records, self._answers, self._notifier, bus)
 
     @contextlib.asynccontextmanager
@@ -190,15 +192,21 @@ class Sessions:
         """Call `cancel` when the client cancels this call, inside the `with` block."""
         return self._notifier.listening(_call(sealed, identity), cancel)
 
-    async def end(self, session: Session) -> None:
+    async def end(self, session: Session, caller: str) -> None:
         """End a session on all replicas.
 
+        Args:
+            caller: the caller of the request, whose share of the limits counts.
+
         Raises:
-            Refused: HTTP 503: Redis cannot be reached for some seconds.
+            Refused: HTTP 503: Redis cannot be reached for some seconds, or the ended sessions have reached a limit.
         """
         with self.outage.required(lambda _: Refused.retry_later("The session cannot be ended now; retry later.")):
-            await retry_for(lambda: self._answers.end(session.key, session.expires - time.time()))
+            refused = await retry_for(partial(self._answers.end, session.key, session.expires, caller))
+            if refused:
+                raise Refused.retry_later(f"{refused}; this session ends by itself.")
             if self.records is not None:
+                await patiently(self.records.drop(session))
                 await patiently(self.records.changed(session))
 
 

@@ -21,7 +21,11 @@ class SessionSettings(CoreSettings):
     """Maximum memory of what a replica keeps for calls that clients can resume, in bytes: the events of the calls, and
     their sealed rounds. With `REDIS_URL` it is in Redis, and each replica may keep as much there. One caller may use at
     most half of it, and the events of one call an eighth. Beyond a limit, calls go on and clients get their results,
-    but a client that has lost the connection gets an error. Only with `HANDSHAKE_SESSIONS=full`."""
+    but a client that has lost the connection gets an error. Only with `HANDSHAKE_SESSIONS=full`.
+
+    Besides, sessions may keep as much for their whole time, at all replicas together: half of it are log levels and
+    subscriptions, and half the notes about ended sessions. One caller may use at most half of each. Beyond a limit, a
+    subscription, a log level or an event stream is refused, or a session cannot be ended before it expires."""
     max_client_requests: int = Field(1000, ge=1)
     """Maximum number of requests to clients that wait for an answer in a replica. One caller may have at most half of
     them. A call beyond a limit gets an error. A call that waits for its client does not count for `MAX_IN_FLIGHT`. The

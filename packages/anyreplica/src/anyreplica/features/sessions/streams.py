@@ -9,8 +9,9 @@ from mcp.server.subscriptions import ResourceUpdated, ServerEvent, SubscriptionB
 from mcp.shared.subscriptions import event_to_notification
 
 from anyreplica.features.sessions.answers import Answers
-from anyreplica.features.sessions.records import SessionRecord, SessionRecords, name_of
+from anyreplica.features.sessions.records import RecordRefused, SessionRecord, SessionRecords, name_of
 from anyreplica.features.sessions.session import Session
+from anyreplica.http.refusal import Refused
 from anyreplica.http.responses import PING_SECONDS, encode
 from anyreplica.shared.notifier import Notifier
 
@@ -18,9 +19,10 @@ from anyreplica.shared.notifier import Notifier
 class _Open:
     """An open stream."""
 
-    __slots__ = ("_waiter", "events", "record", "stale")
+    __slots__ = ("_waiter", "caller", "events", "record", "stale")
 
-    def __init__(self) -> None:
+    def __init__(self, caller: str) -> None:
+        self.caller = caller
         self.events: dict[ServerEvent, None] = {}
         """The events that the client has not got yet. The same event twice is one message."""
         self.record = SessionRecord()
@@ -82,21 +84,28 @@ class SessionStreams:
         for stream in self._open:
             stream.wake()
 
-    async def messages(self, session: Session) -> AsyncGenerator[tuple[str, bytes]]:
+    async def messages(self, session: Session, caller: str) -> AsyncGenerator[tuple[str, bytes]]:
         """Yield the notifications for a session, without event ids. At the start and after each pause, yield an empty
         one.
 
         The iterator ends when the replica drains, the session ends, or the client opens another stream.
 
+        Args:
+            caller: the caller of the request, whose share of the limits counts.
+
         Raises:
+            Refused: HTTP 503: the limits of what sessions keep leave no room for this one.
             OSError: the store cannot be reached.
         """
-        stream, name = _Open(), secrets.token_hex(8)
+        stream, name = _Open(caller), secrets.token_hex(8)
         self._open.add(stream)
         unsubscribe = self._bus.subscribe(stream.hear)
         try:
             with self._notifier.listening(name_of(session), stream.look_again):
-                await self._records.set_stream(session, name)
+                try:
+                    await self._records.set_stream(session, caller, name)
+                except RecordRefused as refused:
+                    raise Refused.retry_later(str(refused)) from None
                 stream.record = await self._records.read(session)
                 yield "", b""
                 while not self._closed:
@@ -107,6 +116,8 @@ class SessionStreams:
         finally:
             unsubscribe()
             self._open.discard(stream)
+            with contextlib.suppress(OSError):  # the record expires with its session
+                await self._records.end_stream(session, name)
 
     async def _next(self, stream: _Open) -> bytes:
         """Wait for the next event and return its message; return an empty message after a pause or a change."""
@@ -130,7 +141,7 @@ class SessionStreams:
                 return False
             record = await self._records.read(session)
             if record == SessionRecord():  # Redis has lost its data
-                await self._records.restore(session, stream.record)
+                await self._records.restore(session, stream.caller, stream.record)
                 return True
             stream.record = record
             return record.stream == name

@@ -1,0 +1,119 @@
+"""The notes about sessions that their clients have ended. They limit their own number, by caller and altogether.
+
+A session id stays valid until it expires. So the note about an ended session must stay as long.
+"""
+
+import math
+import time
+from typing import TYPE_CHECKING
+
+from anyreplica.auth.caller import digest
+from anyreplica.features.sessions.kept_bytes import Expiring
+from anyreplica.http.limits import Shares
+from anyreplica.shared.lost_redis import translate_redis_errors
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+ENDED_BYTES = 192
+"""Bytes that a note counts: its key in Redis."""
+_PARTS = 24
+"""Number of parts of the time until a note expires. In Redis, the notes that expire in the same part are counted
+together. A part has a power of two as its length, so that there are few parts, whenever the sessions began.
+"""
+
+
+def _refusal(most: int, share: int, name: str) -> str:
+    """Return the text of the error beyond a limit."""
+    if name == "caller":
+        text = f"your ended sessions keep their limit of {share} bytes (a quarter of RESUME_BYTES)"
+    else:
+        text = f"all ended sessions keep their limit of {most} bytes (half of RESUME_BYTES)"
+    return f"The session cannot be ended now: {text} until they expire"
+
+
+class LocalEndedSessions:
+    """The notes of a single replica, in its memory.
+
+    Args:
+        most: maximum number of bytes of all notes. One caller may have half of them.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._shares = Shares(most)
+        self._notes: Expiring[str] = Expiring(lambda caller: self._shares.add(caller, -ENDED_BYTES))
+
+    def __contains__(self, session: str) -> bool:
+        return self._notes.get(session) is not None
+
+    def add(self, session: str, expires: float, caller: str) -> str:
+        """Note that a session has ended. Return an empty text, or which limit leaves no room for the note."""
+        self._notes.expire()
+        if session in self:
+            return ""
+        shares = self._shares
+        if shares.room(caller) < ENDED_BYTES:
+            name = "caller" if shares.share - shares.used_by(caller) < ENDED_BYTES else "server"
+            return _refusal(shares.most, shares.share, name)
+        shares.add(caller, ENDED_BYTES)
+        self._notes.add(session, caller, max(1.0, expires - time.time()))
+        return ""
+
+
+class RedisEndedSessions:
+    """The notes that replicas share, in Redis: one key per session, which expires with the session.
+
+    Args:
+        most: maximum number of bytes of all notes. One caller may have half of them.
+    """
+
+    def __init__(self, redis: "Redis", prefix: str, most: int) -> None:
+        self._most, self._share = most, Shares(most).share
+        self._prefix = prefix
+        self._add = redis.register_script(_ADD)
+
+    async def add(self, key: str, expires: float, caller: str) -> str:
+        """Set the key of a note. Return an empty text, or which limit leaves no room for the note.
+
+        Raises:
+            OSError: Redis cannot be reached.
+        """
+        now = time.time()
+        seconds = max(1, math.ceil(expires - now))
+        counts = f"{self._prefix}:session_ended_counts"
+        limits = [self._share // ENDED_BYTES, self._most // ENDED_BYTES]
+        with translate_redis_errors():
+            name: bytes = await self._add(
+                keys=[key, f"{counts}:{digest(caller)[:32]}", counts], args=[int(now), seconds, _PARTS, *limits]
+            )
+        return _refusal(self._most, self._share, name.decode()) if name else ""
+
+
+_ADD = """
+local now, seconds, parts = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+if redis.call('EXISTS', KEYS[1]) == 1 then return '' end
+local function count(key)
+  local sum, found = 0, redis.call('HGETALL', key)
+  for index = 1, #found, 2 do
+    if tonumber(found[index]) < now then redis.call('HDEL', key, found[index])
+    else sum = sum + tonumber(found[index + 1]) end
+  end
+  return sum
+end
+if count(KEYS[2]) >= tonumber(ARGV[4]) then return 'caller' end
+if count(KEYS[3]) >= tonumber(ARGV[5]) then return 'server' end
+local width = 1
+while width * parts < seconds do width = width * 2 end
+local ends = math.ceil((now + seconds) / width) * width
+for index = 2, 3 do
+  redis.call('HINCRBY', KEYS[index], ends, 1)
+  if redis.call('TTL', KEYS[index]) < seconds then redis.call('EXPIRE', KEYS[index], seconds) end
+end
+redis.call('SET', KEYS[1], '', 'EX', seconds)
+return ''
+"""
+"""A script that sets the key of a note, unless a limit leaves no room for it.
+
+KEYS: the note, the counts of the caller, the counts of all.
+ARGV: now, seconds until the note expires, number of parts, maximum number of notes of the caller, and of all.
+"""

@@ -1,0 +1,305 @@
+"""The stores of the records of sessions. They limit the bytes of the records: by session, by caller, and altogether."""
+
+import heapq
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from anyreplica.auth.caller import digest
+from anyreplica.features.sessions.kept_bytes import Expiring
+from anyreplica.features.sessions.session import Session
+from anyreplica.http.limits import Shares
+from anyreplica.shared.lost_redis import translate_redis_errors
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+MOST_RESOURCES = 1000
+"""Maximum number of resources that a session can subscribe to."""
+MOST_URI_BYTES = 64 * 1024
+"""Maximum number of bytes of all URIs of resources that a session is subscribed to."""
+RECORD_BYTES = 768
+"""Bytes that a record counts in addition to its URIs: its keys in Redis, and what counts it there."""
+URI_BYTES = 128
+"""Bytes that a subscription counts in addition to its URI."""
+LEVEL, STREAM, RESOURCE = "level", "stream", "resource:"
+"""Names of the fields of a record. A subscription has a field whose name begins with `RESOURCE`."""
+
+Written = Literal["written", "session", "caller", "server"]
+"""The result of writing a field: `written`, or whose limit has no room for it."""
+
+
+class RecordStore(Protocol):
+    """The fields of the records, by session. Each method raises OSError if the store cannot be reached.
+
+    A record counts for the caller that wrote its first field. If the records of all callers have reached their limit,
+    the store drops records of the caller that has the most, for a caller that has less.
+    """
+
+    async def read(self, session: Session) -> dict[str, str]:
+        """Return all fields of a session."""
+
+    async def write(self, session: Session, caller: str, name: str, value: str) -> Written:
+        """Write a field, if there is room for it."""
+
+    async def remove(self, session: Session, name: str, value: str) -> None:
+        """Remove a field that has this value, and the record if it then has no field."""
+
+    async def drop(self, session: Session) -> None:
+        """Remove the record of a session."""
+
+
+@dataclass(slots=True)
+class _LocalRecord:
+    session: str
+    caller: str
+    fields: dict[str, str] = field(default_factory=dict)
+    size: int = 0
+
+
+class LocalRecords:
+    """The store of a single replica, in its memory.
+
+    Args:
+        most: maximum number of bytes of all records. One caller may have half of them.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.shares = Shares(most)
+        self._records: Expiring[_LocalRecord] = Expiring(self._release)
+        self._by_caller: dict[str, dict[str, None]] = {}
+        """The sessions with a record, by caller. The oldest is the first."""
+        self._largest: list[tuple[int, str]] = []
+        """A heap with the bytes of each caller, as negative numbers. It also has outdated entries."""
+
+    async def read(self, session: Session) -> dict[str, str]:
+        record = self._records.get(session.key)
+        return {} if record is None else dict(record.fields)
+
+    async def write(self, session: Session, caller: str, name: str, value: str) -> Written:
+        self._records.expire()
+        record = self._records.get(session.key)
+        cost = 0 if record is not None else RECORD_BYTES
+        fields = {} if record is None else record.fields
+        owner = caller if record is None else record.caller
+        if name.startswith(RESOURCE) and name not in fields:
+            uris = [each for each in fields if each.startswith(RESOURCE)]
+            size = _size([name])
+            if len(uris) >= MOST_RESOURCES or _size(uris) + size > MOST_URI_BYTES:
+                return "session"
+            cost += size + URI_BYTES
+        if cost > self.shares.share - self.shares.used_by(owner):
+            return "caller"
+        if not self._make_room(owner, cost):
+            return "server"
+        if record is None:
+            record = _LocalRecord(session.key, caller)
+            self._records.add(session.key, record, max(1.0, session.expires - time.time()))
+            self._by_caller.setdefault(caller, {})[session.key] = None
+        record.fields[name] = value
+        self._change(record, cost)
+        return "written"
+
+    async def remove(self, session: Session, name: str, value: str) -> None:
+        record = self._records.get(session.key)
+        if record is None or record.fields.get(name) != value:
+            return
+        del record.fields[name]
+        if not record.fields:
+            self._records.remove(session.key)
+        elif name.startswith(RESOURCE):
+            self._change(record, -(_size([name]) + URI_BYTES))
+
+    async def drop(self, session: Session) -> None:
+        self._records.remove(session.key)
+
+    def _make_room(self, caller: str, cost: int) -> bool:
+        """Drop records of the callers that have the most. Return False if no other caller has more than this one."""
+        wanted = self.shares.used_by(caller) + cost
+        while self.shares.used + cost > self.shares.most:
+            while self._largest and -self._largest[0][0] != self.shares.used_by(self._largest[0][1]):
+                heapq.heappop(self._largest)
+            if not self._largest or self._largest[0][1] == caller or -self._largest[0][0] <= wanted:
+                return False
+            self._records.remove(next(iter(self._by_caller[self._largest[0][1]])))
+        return True
+
+    def _change(self, record: _LocalRecord, change: int) -> None:
+        if not change:
+            return
+        record.size += change
+        self.shares.add(record.caller, change)
+        heapq.heappush(self._largest, (-self.shares.used_by(record.caller), record.caller))
+        if len(self._largest) > 2 * len(self._by_caller) + 100:  # most entries are outdated
+            self._largest = [(-self.shares.used_by(caller), caller) for caller in self._by_caller]
+            heapq.heapify(self._largest)
+
+    def _release(self, record: _LocalRecord) -> None:
+        sessions = self._by_caller[record.caller]
+        del sessions[record.session]
+        if not sessions:
+            del self._by_caller[record.caller]
+        self._change(record, -record.size)
+
+
+def _size(names: Iterable[str]) -> int:
+    """Return the number of bytes of the URIs in names of fields."""
+    return sum(len(name.removeprefix(RESOURCE).encode(errors="surrogatepass")) for name in names)
+
+
+class RedisRecords:
+    """The store that replicas share, in Redis: one hash per session, which expires with the session.
+
+    Four more kinds of keys count the bytes: those of each session of a caller, those of each caller, those of all, and
+    the time at which each record expires.
+
+    Args:
+        most: maximum number of bytes of all records. One caller may have half of them.
+    """
+
+    def __init__(self, redis: "Redis", prefix: str, most: int) -> None:
+        self._redis = redis
+        self._prefix = prefix
+        self._shares = [most, Shares(most).share]
+        self._write = redis.register_script(_COUNT + _WRITE)
+        self._remove = redis.register_script(_COUNT + _REMOVE)
+        self._drop = redis.register_script(_COUNT + _DROP)
+
+    async def read(self, session: Session) -> dict[str, str]:
+        with translate_redis_errors():
+            fields: Any = await self._redis.hgetall(self._keys(session)[0])
+        return {name.decode(): value.decode() for name, value in fields.items() if name != b"caller"}
+
+    async def write(self, session: Session, caller: str, name: str, value: str) -> Written:
+        limits = [MOST_RESOURCES, MOST_URI_BYTES, *self._shares, RECORD_BYTES, URI_BYTES]
+        arguments = [*self._arguments(session), name, value, digest(caller)[:32], *limits]
+        with translate_redis_errors():
+            written: bytes = await self._write(keys=self._keys(session), args=arguments)
+        return written.decode()  # type: ignore[return-value]
+
+    async def remove(self, session: Session, name: str, value: str) -> None:
+        with translate_redis_errors():
+            await self._remove(keys=self._keys(session), args=[*self._arguments(session), name, value, URI_BYTES])
+
+    async def drop(self, session: Session) -> None:
+        with translate_redis_errors():
+            await self._drop(keys=self._keys(session), args=self._arguments(session))
+
+    def _keys(self, session: Session) -> list[str]:
+        names = (f"session:{session.key}", "session_callers", "session_ends", "session_bytes")
+        return [f"{self._prefix}:{name}" for name in names]
+
+    def _arguments(self, session: Session) -> list[str | int]:
+        now = int(time.time())
+        return [self._prefix, session.key, now, max(now + 1, int(session.expires))]
+
+
+_COUNT = """
+local record, callers, ends, total = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local prefix, session, now, expires = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local function record_of(name) return prefix .. ':session:' .. name end
+local function sizes_of(caller) return prefix .. ':session_sizes:' .. caller end
+local function used_by(caller) return tonumber(redis.call('ZSCORE', callers, caller) or '0') end
+local function keep(key)
+  if redis.call('TTL', key) < expires - now then redis.call('EXPIRE', key, expires - now) end
+end
+local function add_to(caller, change)
+  redis.call('INCRBY', total, change)
+  if tonumber(redis.call('ZINCRBY', callers, change, caller)) <= 0 then redis.call('ZREM', callers, caller) end
+end
+local function add(name, caller, change)
+  add_to(caller, change)
+  redis.call('ZINCRBY', sizes_of(caller), change, name)
+  for _, key in ipairs({callers, ends, total, sizes_of(caller)}) do keep(key) end
+end
+local function drop(name, caller)
+  local size = redis.call('ZSCORE', sizes_of(caller), name)
+  if size then
+    redis.call('ZREM', sizes_of(caller), name)
+    add_to(caller, -tonumber(size))
+  end
+  redis.call('ZREM', ends, name .. ' ' .. caller)
+  local rest = used_by(caller)
+  if rest > 0 and redis.call('EXISTS', sizes_of(caller)) == 0 then add_to(caller, -rest) end
+end
+for _, each in ipairs(redis.call('ZRANGEBYSCORE', ends, '-inf', now, 'LIMIT', 0, 100)) do
+  drop(string.match(each, '^(%S+) (%S+)$'))
+end
+local function uri_of(field) return string.match(field, '^resource:(.*)') end
+"""
+"""The beginning of each script: functions that count, and the end of the counts of records that have expired.
+
+KEYS: the record, the bytes by caller, the expiry times of all records, the bytes of all records.
+ARGV: prefix of the keys, session, now, time at which the session expires.
+
+A key of counts expires with the last record that it counts. If the counts of a caller's sessions have expired before
+this script has seen it, all records of the caller have expired, too.
+"""
+
+_WRITE = """
+local field, value, caller = ARGV[5], ARGV[6], ARGV[7]
+local most_uris, most_uri_bytes = tonumber(ARGV[8]), tonumber(ARGV[9])
+local most, share = tonumber(ARGV[10]), tonumber(ARGV[11])
+local cost = 0
+local owner = redis.call('HGET', record, 'caller')
+if not owner then owner, cost = caller, tonumber(ARGV[12]) end
+local uri = uri_of(field)
+if uri and redis.call('HEXISTS', record, field) == 0 then
+  local count, bytes = 1, #uri
+  for _, name in ipairs(redis.call('HKEYS', record)) do
+    local other = uri_of(name)
+    if other then count, bytes = count + 1, bytes + #other end
+  end
+  if count > most_uris or bytes > most_uri_bytes then return 'session' end
+  cost = cost + #uri + tonumber(ARGV[13])
+end
+if cost > 0 then
+  local wanted = used_by(owner) + cost
+  if wanted > share then return 'caller' end
+  while tonumber(redis.call('GET', total) or '0') + cost > most do
+    local largest = redis.call('ZREVRANGE', callers, 0, 0)[1]
+    if not largest or largest == owner or used_by(largest) <= wanted then return 'server' end
+    local dropped = redis.call('ZREVRANGE', sizes_of(largest), 0, 0)[1]
+    if dropped then redis.call('DEL', record_of(dropped)) end
+    drop(dropped or '', largest)
+  end
+  redis.call('ZADD', ends, expires, session .. ' ' .. owner)
+  add(session, owner, cost)
+end
+redis.call('HSET', record, 'caller', owner, field, value)
+redis.call('EXPIRE', record, expires - now)
+return 'written'
+"""
+"""A script that writes a field, unless a limit leaves no room for it.
+
+ARGV: field, value, caller, maximum number of subscriptions and bytes of URIs of the session, maximum number of bytes of
+all records and of those of the caller, bytes that a record and a subscription count.
+"""
+
+_REMOVE = """
+local field = ARGV[5]
+local owner = redis.call('HGET', record, 'caller')
+if redis.call('HGET', record, field) ~= ARGV[6] then return 0 end
+redis.call('HDEL', record, field)
+if owner and redis.call('HLEN', record) == 1 then
+  redis.call('DEL', record)
+  drop(session, owner)
+elseif owner and uri_of(field) then
+  add(session, owner, -#uri_of(field) - tonumber(ARGV[7]))
+end
+return 1
+"""
+"""A script that removes a field if it has this value, and a record without fields."""
+
+_DROP = """
+local owner = redis.call('HGET', record, 'caller')
+if owner then drop(session, owner) end
+return redis.call('DEL', record)
+"""
+"""A script that removes a record."""
+
+
+def record_store(redis: "Redis | None", prefix: str, most: int) -> RecordStore:
+    """Return the store: in Redis if there is one, otherwise in this process."""
+    return LocalRecords(most) if redis is None else RedisRecords(redis, prefix, most)
