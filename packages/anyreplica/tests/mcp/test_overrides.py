@@ -355,7 +355,9 @@ class OneHost(FastMCP):
 @pytest.mark.parametrize("default", [False, True])
 def test_a_check_of_hosts_with_other_arguments_is_served(default: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """FastMCP's check of the header `Host` has the arguments that `http_app` passes, whatever its default is."""
-    monkeypatch.setattr(fastmcp.settings, "http_host_origin_protection", default)
+    # A copy, because the settings remember for later tests that somebody has set them.
+    changed = fastmcp.settings.model_copy(update={"http_host_origin_protection": default})
+    monkeypatch.setattr(fastmcp, "settings", changed)
     with served(OneHost("server"), allowed_hosts=("a.test", "b.test")) as client:
         for host, status in (("a.test", 200), ("b.test", 421)):
             assert client.http.post("/mcp", json=CALL, headers={**HEADERS, "Host": host}).status_code == status
