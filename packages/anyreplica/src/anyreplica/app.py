@@ -22,7 +22,7 @@ from anyreplica.http.uvicorn.connections import allow_files
 from anyreplica.mcp.catalogue import Catalogue
 from anyreplica.mcp.compat import mounts, sdk, shared_dependencies
 from anyreplica.mcp.compat.forwarding import forward_only
-from anyreplica.mcp.compat.overrides import added_by_http_app
+from anyreplica.mcp.compat.http_app import added_by_http_app
 from anyreplica.mcp.compat.sdk_server import as_fastmcp
 from anyreplica.mcp.components import serve_components
 from anyreplica.process import logs
@@ -103,7 +103,7 @@ def create_app(
     buffer = logs.configure(settings, replica_name(settings))
     allow_files(settings.max_connections)
     mcp = as_fastmcp(mcp)
-    added, added_routes = added_by_http_app(mcp, settings.mcp_path)
+    added = added_by_http_app(mcp, settings.mcp_path)
     attached = [feature(settings) for feature in (*FIRST, *features, *LAST)]
     wraps = [each.wrap_tool for each in attached]
     own_middleware = [each for feature in attached for each in feature.mcp_middleware()]
@@ -124,8 +124,9 @@ def create_app(
             catalogue=Catalogue.of(mounts.local_components(mcp), components.jobs),
             buffer=buffer,
             features=attached,
-            middleware=(*added, *middleware),
-            routes=(*added_routes, *routes),
+            middleware=(*added.middleware, *middleware),
+            routes=(*added.routes, *routes),
+            state=added.state,
         ),
     )
 

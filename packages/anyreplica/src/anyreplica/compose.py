@@ -154,7 +154,8 @@ def _routed(
     """Return the app of all routes, without the middleware before them."""
     settings = server.settings
     custom = mounts.custom_routes(server.mcp)
-    author = [*custom, *server.routes]
+    arranged = {id(route) for route in server.routes}  # a server's own http_app may choose the order of custom routes
+    author = [*(route for route in custom if id(route) not in arranged), *server.routes]
     refuse_needed_paths(author, settings)
     probes = health_routes(replica.lifecycle, settings)
     first = [*probes, *replica.attached("first_routes")]
@@ -177,6 +178,8 @@ def _routed(
     # whether the server needs a token.
     inner.state.fastmcp_server, inner.state.fastmcp_auth = server.mcp, authentication.provider(server.mcp.auth)
     inner.state.path, inner.state.transport_type = settings.mcp_path, "streamable-http"
+    for key, value in server.state.items():
+        setattr(inner.state, key, value)
     inner.router.redirect_slashes = False  # a redirect would use the Host header, which the client chooses
     at_mcp: ASGIApp = _not_started if replica.is_trial else endpoint
     return by_path(dict.fromkeys(mcp_paths(settings), at_mcp), inner, smallest)

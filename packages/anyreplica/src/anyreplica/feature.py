@@ -287,6 +287,8 @@ class PreparedServer:
     features: Sequence[Feature]
     middleware: Sequence[Middleware]
     routes: Sequence[BaseRoute]
+    state: Mapping[str, object]
+    """Values that the routes of the author find in `request.app.state`."""
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:

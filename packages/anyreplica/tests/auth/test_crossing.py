@@ -1,5 +1,6 @@
 """Nothing of one caller reaches another one: results, lists, tasks and tools that a key does not permit."""
 
+import asyncio
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,11 +9,14 @@ from typing import Any
 
 import httpx2
 import pytest
+from fastmcp import Client as FastMCPClient
 from fastmcp import FastMCP
+from fastmcp.server import create_proxy
 from fastmcp.server.auth import StaticTokenVerifier, require_scopes
 from fastmcp.server.dependencies import get_access_token
 from fastmcp.server.middleware.caching import ResponseCachingMiddleware
 from fastmcp.server.middleware.tool_injection import ToolInjectionMiddleware
+from fastmcp.server.providers.proxy import ProxyClient, ProxyProvider
 from fastmcp.server.transforms.search import RegexSearchTransform
 from fastmcp.tools import Tool
 
@@ -183,8 +187,8 @@ def test_a_list_with_checks_is_not_cached(made: Callable[[], FastMCP], first: st
             assert listed(client, token, version) == expected[token]
 
 
-def searching(name: str = "kid") -> FastMCP:
-    """Return a server with a mounted server whose tools are only found by a search."""
+def kid_server() -> FastMCP:
+    """Return a server whose tools are only found by a search."""
     kid = FastMCP("kid")
 
     @kid.tool
@@ -198,30 +202,116 @@ def searching(name: str = "kid") -> FastMCP:
         return "seen"
 
     kid.add_transform(RegexSearchTransform())
+    return kid
+
+
+def searching(name: str = "kid") -> FastMCP:
+    """Return a server with a mounted server whose tools are only found by a search."""
     front = FastMCP("front")
-    front.mount(kid, namespace=name)
+    front.mount(kid_server(), namespace=name)
     return front
 
 
-TOOLS = {"alice": {"tools": ["kid_call_tool", "kid_search_tools", "kid_peek"]}}
+def in_front_of(target: Any) -> FastMCP:
+    """Return a server with a mounted proxy of a server."""
+    front = FastMCP("front")
+    front.mount(create_proxy(target), namespace="kid")
+    return front
 
 
-def test_a_search_finds_only_what_a_key_permits(tmp_path: Path) -> None:
-    """The tools of a key also hold for a search in a mounted server, and for the calls of what it finds."""
-    with with_keys(searching(), tmp_path, **TOOLS) as client:
-        alice, bob = (client.with_token(KEYS[name]) for name in ("alice", "bob"))
-        assert "wipe" in str(bob.call("kid_search_tools", pattern="disk"))
-        assert bob.call("kid_call_tool", name="wipe", arguments={}) in ("wiped", {"result": "wiped"})
-        found = str(alice.call("kid_search_tools", pattern="disk"))
+def with_clients(make: Callable[[], Any]) -> FastMCP:
+    """Return a server whose own provider is a proxy with a function that makes its clients."""
+    front = FastMCP("front")
+    front.add_provider(ProxyProvider(make), namespace="kid")
+    return front
+
+
+def proxied_by_async_function() -> FastMCP:
+    """Return a server with a proxy that awaits its clients."""
+    kid = kid_server()
+
+    async def make() -> ProxyClient[Any]:
+        return ProxyClient(kid)
+
+    return with_clients(make)
+
+
+def proxied_once_more() -> FastMCP:
+    """Return a server with a proxy of a proxy."""
+    return in_front_of(create_proxy(kid_server()))
+
+
+def proxied_with_a_mounted_server() -> FastMCP:
+    """Return a server with a proxy of a server that has mounted the one with the search."""
+    middle = FastMCP("middle")
+    middle.mount(kid_server())
+    return in_front_of(middle)
+
+
+def proxied_after_a_list() -> FastMCP:
+    """Return a server with a proxy that has listed its tools before the start."""
+    front = in_front_of(kid_server())
+    asyncio.run(front.list_tools())
+    return front
+
+
+TOOLS = {
+    "alice": {
+        "tools": [f"kid_{inner}{name}" for inner in ("", "inner_") for name in ("call_tool", "search_tools", "peek")]
+    }
+}
+
+
+def check_search(client: Client, prefix: str = "kid_") -> None:
+    """Check that alice finds and runs only what her key permits, whoever was there before."""
+    alice, bob = (client.with_token(KEYS[name]) for name in ("alice", "bob"))
+    for _ in range(2):
+        found = str(alice.call(f"{prefix}search_tools", pattern="disk"))
         assert "peek" in found
         assert "wipe" not in found
-        assert alice.call("kid_call_tool", name="peek", arguments={}) in ("seen", {"result": "seen"})
+        assert sorted(alice.tools()) == [f"{prefix}call_tool", f"{prefix}search_tools"]
+        assert "wipe" in str(bob.call(f"{prefix}search_tools", pattern="disk"))
+        assert bob.call(f"{prefix}call_tool", name="wipe", arguments={}) in ("wiped", {"result": "wiped"})
+        assert alice.call(f"{prefix}call_tool", name="peek", arguments={}) in ("seen", {"result": "seen"})
         refused = []
         for name in ("wipe", "no_such_tool"):
             with pytest.raises(CallFailed) as failed:
-                alice.call("kid_call_tool", name=name, arguments={})
+                alice.call(f"{prefix}call_tool", name=name, arguments={})
             refused.append(str(failed.value))
-        assert refused[0] == refused[1]
+        assert refused[0].replace("wipe", "no_such_tool") == refused[1]
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        searching,
+        lambda: in_front_of(kid_server()),
+        lambda: in_front_of(FastMCPClient(kid_server())),
+        proxied_by_async_function,
+        proxied_once_more,
+        proxied_with_a_mounted_server,
+        proxied_after_a_list,
+    ],
+)
+def test_a_search_finds_only_what_a_key_permits(made: Callable[[], FastMCP], tmp_path: Path) -> None:
+    """The tools of a key also hold for a search in a server that is mounted or proxied, and for its calls."""
+    with with_keys(made(), tmp_path, **TOOLS) as client:
+        check_search(client)
+
+
+def test_a_proxy_keeps_no_list_of_one_caller(tmp_path: Path) -> None:
+    """A proxy keeps the list of its tools for all callers. The first caller does not decide what is in it."""
+    kid = FastMCP("kid")
+    for name in ("wipe", "peek"):
+        kid.tool(lambda: "done", name=name)
+    with with_keys(in_front_of(kid), tmp_path, **TOOLS) as client:
+        alice, bob = (client.with_token(KEYS[name]) for name in ("alice", "bob"))
+        assert alice.tools() == ["kid_peek"]
+        assert alice.call("kid_peek") == "done"
+        assert bob.call("kid_wipe") == "done"
+        assert sorted(bob.tools()) == ["kid_peek", "kid_wipe"]
+        with pytest.raises(CallFailed):
+            alice.call("kid_wipe")
 
 
 def test_a_search_in_a_server_that_is_mounted_later(tmp_path: Path) -> None:
@@ -230,10 +320,20 @@ def test_a_search_in_a_server_that_is_mounted_later(tmp_path: Path) -> None:
     with with_keys(front, tmp_path, **TOOLS) as client:
         assert client.with_token(KEYS["alice"]).tools() == []
         front.mount(searching("inner"), namespace="kid")
-        alice = client.with_token(KEYS["alice"])
-        with pytest.raises(CallFailed):
-            alice.call("kid_inner_call_tool", name="wipe", arguments={})
-        assert "wipe" in client.with_token(KEYS["bob"]).call("kid_inner_call_tool", name="wipe", arguments={})
+        check_search(client, "kid_inner_")
+
+
+def test_mounted_tools_are_planned_when_callers_have_keys(tmp_path: Path) -> None:
+    """The replica itself sees all tools of mounted and proxied servers, so mounted ones take the fast path."""
+    front = in_front_of(kid_server())
+    other = FastMCP("other")
+    other.tool(lambda: "done", name="look")
+    front.mount(other, namespace="other")
+    with with_keys(front, tmp_path) as client:
+        version = client.http.get("/version", headers={"Authorization": f"Bearer {KEYS['bob']}"})
+    paths = version.json()["paths"]
+    assert paths["other_look"] == "fast"
+    assert "kid_call_tool" in paths
 
 
 @pytest.mark.parametrize("other", ["alice-b", "admin"])

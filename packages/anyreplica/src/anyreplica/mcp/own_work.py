@@ -15,7 +15,7 @@ from mcp_types import CLIENT_CAPABILITIES_META_KEY, PROTOCOL_VERSION_META_KEY
 from mcp_types.version import LATEST_HANDSHAKE_VERSION, LATEST_MODERN_VERSION
 from starlette.types import ASGIApp
 
-from anyreplica.auth.visibility import Visibility
+from anyreplica.auth.visibility import InnerVisibility, Visibility
 from anyreplica.components.call_limits import CallLimits
 from anyreplica.mcp.compat.sdk_server import SdkServer
 
@@ -39,7 +39,8 @@ class _MiddlewareList(list[Middleware]):
     def __reversed__(self) -> Iterator[Middleware]:
         """Return the middleware of a request, innermost first."""
         if _OWN_WORK.get():
-            return reversed([each for each in self if isinstance(each, OWN_MIDDLEWARE)])
+            ours = [each for each in self if isinstance(each, OWN_MIDDLEWARE)]
+            return reversed([each for each in ours if not isinstance(each, InnerVisibility)])
         return super().__reversed__()
 
 

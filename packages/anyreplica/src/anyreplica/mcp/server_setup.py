@@ -7,7 +7,7 @@ from fastmcp import FastMCP
 from mcp.server.lowlevel.server import NotificationOptions
 from mcp_types import EmptyResult, SetLevelRequestParams
 
-from anyreplica.auth.visibility import Visibility
+from anyreplica.auth.visibility import InnerVisibility, ProxiedVisibility
 from anyreplica.components.compat import choose_masking
 from anyreplica.mcp.compat import mounts, sdk, state_store
 from anyreplica.mcp.compat.log_levels import share_levels
@@ -39,7 +39,8 @@ class ServerSetup:
     def apply(self) -> None:
         """Prepare all servers: their components, the masking of their errors, and their stores of session state.
 
-        If callers may have a list of tools, mounted servers get the middleware that applies it.
+        If callers may have a list of tools, mounted servers get the middleware that applies it, and so do servers of
+        this process behind a proxy, before the proxy first uses them.
 
         Raises:
             ValueError: a component cannot be prepared.
@@ -49,14 +50,26 @@ class ServerSetup:
             mounts.prepare_components(server, self._prepare)
             choose_masking(server, self.mcp, debug=self._shows_errors)
             if number and self._limits_tools:
-                others = [each for each in server.middleware if not isinstance(each, Visibility)]
-                server.middleware[:] = [Visibility(partial(mounts.outer_names, self.mcp, server)), *others]
+                others = [each for each in server.middleware if type(each) is not InnerVisibility]
+                server.middleware[:] = [InnerVisibility(partial(mounts.outer_names, self.mcp, server)), *others]
+            if self._limits_tools:
+                mounts.watch_proxies(server, self._limit_proxied)
             if self._whole_state:
                 share_levels(server)
             if self._stores_state:
                 # Each server has state of its own. All replicas number their servers in the same order.
                 state = self._state.part(number) if self._state is not None and number else self._state
                 state_store.store_state(server, state, whole=self._whole_state)
+
+    def _limit_proxied(self, proxied: FastMCP) -> None:
+        """Apply the lists of tools in a server behind a proxy, and in all servers inside it."""
+        for server in mounts.servers_of(proxied):
+            found = [each for each in server.middleware if isinstance(each, ProxiedVisibility)]
+            if not any(each.root is self.mcp for each in found):
+                others = [each for each in server.middleware if each not in found]
+                names = partial(mounts.outer_names, self.mcp, server)
+                server.middleware[:] = [ProxiedVisibility(self.mcp, names), *others]
+            mounts.watch_proxies(server, self._limit_proxied)
 
     def store_state(self, state: SharedState | None, *, whole: bool) -> None:
         """Choose the store for session state, see `state_store.store_state`."""

@@ -31,6 +31,7 @@ from fastmcp.utilities.tasks import TASKS_EXTENSION_ID
 from starlette.routing import BaseRoute
 
 from anyreplica.mcp.compat.overrides import own_way
+from anyreplica.mcp.compat.proxies import servers_behind, watch
 from anyreplica.mcp.compat.sdk import low_level
 from anyreplica.mcp.compat.sdk_server import SdkServer
 from anyreplica.mcp.registry import Components, Prepare
@@ -212,18 +213,24 @@ def outer_names(root: FastMCP, inner: FastMCP, name: str) -> set[str]:
     """Return the names that a tool of a mounted server has for the clients of `root`.
 
     Args:
-        inner: the mounted server, at any depth.
+        inner: the mounted server, at any depth. It may also be behind a proxy in this process.
         name: name of the tool for the clients of `inner`.
     """
     if root is inner:
         return {name}
     found = set()
     for provider, around in _providers(root):
-        if isinstance(provider, FastMCPProvider):
-            transforms = (*provider._transforms, *(each for some in around for each in some), *root._transforms)
-            for outer in outer_names(provider.server, inner, name):
-                found.add(reduce(_renamed_tool, transforms, outer))
+        servers = [provider.server] if isinstance(provider, FastMCPProvider) else servers_behind(provider)
+        transforms = (*provider._transforms, *(each for some in around for each in some), *root._transforms)
+        for server in servers:
+            found |= {reduce(_renamed_tool, transforms, outer) for outer in outer_names(server, inner, name)}
     return found
+
+
+def watch_proxies(server: FastMCP, limit: Callable[[FastMCP], None]) -> None:
+    """Call `limit` with each server of this process that a proxy of a server reaches. This may be repeated."""
+    for provider, _ in _providers(server):
+        watch(provider, limit)
 
 
 def _renamed_tool(name: str, transform: Transform) -> str:
