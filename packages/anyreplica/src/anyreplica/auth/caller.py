@@ -42,7 +42,7 @@ class Caller(AuthenticatedUser):
             identity. Several keys of one tenant may have the same owner.
         scopes: the caller's scopes, which FastMCP's `require_scopes` checks.
         tools: patterns for the names of the tools that the caller may use; None: all tools.
-        rate: the caller's rate limit.
+        rate: the caller's rate limit. None: that of callers without a limit of their own.
         token: the token that FastMCP's `get_access_token` returns to a tool.
 
     Attributes:
@@ -57,7 +57,7 @@ class Caller(AuthenticatedUser):
         owner: str | None = None,
         scopes: Iterable[str] = (),
         tools: tuple[str, ...] | None = None,
-        rate: Rate = NO_RATE,
+        rate: Rate | None = NO_RATE,
         token: AccessToken | None = None,
     ) -> None:
         # For a key, the token contains the caller's identity and not the key: a tool does not need the key. It must
