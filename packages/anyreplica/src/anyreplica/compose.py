@@ -187,9 +187,18 @@ async def _not_started(_scope: Scope, _receive: Receive, _send: Send) -> None:
     raise NotStartedError
 
 
+def _has_own_middleware(server: PreparedServer, replica: Replica) -> bool:
+    """Return whether features of the server's author have middleware, which may set `scope["user"]`."""
+    _, *attached = replica.parts  # the first ones are those of the core
+    pairs = zip(server.features, attached, strict=True)
+    return any(parts.middleware and not type(each).__module__.startswith("anyreplica.") for each, parts in pairs)
+
+
 def _surrounded(app: ASGIApp, server: PreparedServer, replica: Replica, authentication: Authentication) -> ASGIApp:
     """Put the middleware around the routes, innermost first."""
     settings = server.settings
+    if server.own_authentication.possible or _has_own_middleware(server, replica):
+        app = server.own_authentication.inside(app)
     for cls, args, kwargs in reversed(server.middleware):
         app = cls(app, *args, **kwargs)
     app = authentication.guard(StandardOnly(app) if server.middleware else app)
