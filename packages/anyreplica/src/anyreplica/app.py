@@ -116,7 +116,7 @@ def create_app(
     mounts.search_without_tasks()
     all_middleware = (*added, *middleware)
     own_authentication = OwnAuthentication(all_middleware, settings.request_state_ring)
-    forward_only(mcp, settings)
+    forward_only(mcp, settings, own_authentication.possible)
     return App(
         settings,
         PreparedServer(

@@ -25,6 +25,7 @@ from anyreplica.http.trace_context import untraced
 from anyreplica.http.uvicorn.connections import KEY, Connections
 from anyreplica.mcp.catalogue import version_of
 from anyreplica.mcp.compat import mounts
+from anyreplica.mcp.compat.forwarding import refuse_credentials
 from anyreplica.mcp.compat.state_store import SharedState
 from anyreplica.mcp.endpoint import McpEndpoint
 from anyreplica.mcp.lenient import endpoint_class
@@ -89,6 +90,8 @@ def compose(
     lifecycle.on_stop.extend(replica.attached("on_stop"))
     callers = (replica.attached(each) for each in ("tokens", "request_checks", "challenges"))
     authentication = Authentication(settings, *callers)
+    if authentication.required:  # a feature of the author may be the reason
+        refuse_credentials(settings)
     lifespan = _lifespan(server, replica, share, endpoint, around)
     app = _routed(server, replica, endpoint, authentication, lifespan)
     return _surrounded(app, server, replica, authentication)
