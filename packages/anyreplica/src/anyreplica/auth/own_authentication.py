@@ -91,7 +91,7 @@ class OwnAuthentication:
             self._has_warned = True
             logger.info(
                 'Middleware %s sets no scope["user"]: this server cannot tell its callers apart, and caches results '
-                'only for tools with scope="all"',
+                'only for tools with scope="public"',
                 ", ".join(self.possible),
             )
 
