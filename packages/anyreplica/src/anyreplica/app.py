@@ -14,6 +14,7 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from anyreplica.all_settings import Settings
+from anyreplica.auth.own_authentication import OwnAuthentication
 from anyreplica.built_in import FIRST, LAST
 from anyreplica.components.importing import MARK
 from anyreplica.compose import compose
@@ -113,7 +114,9 @@ def create_app(
     sdk.serve_over_http(mcp)
     shared_dependencies.set_scope()
     mounts.search_without_tasks()
-    forward_only(mcp, settings)
+    all_middleware = (*added.middleware, *middleware)
+    own_authentication = OwnAuthentication(all_middleware, settings.request_state_ring)
+    forward_only(mcp, settings, own_authentication.possible)
     return App(
         settings,
         PreparedServer(
@@ -124,7 +127,8 @@ def create_app(
             catalogue=Catalogue.of(mounts.local_components(mcp), components.jobs),
             buffer=buffer,
             features=attached,
-            middleware=(*added.middleware, *middleware),
+            middleware=all_middleware,
+            own_authentication=own_authentication,
             routes=(*added.routes, *routes),
             state=added.state,
         ),
@@ -168,6 +172,8 @@ class App:
         Raises:
             NotStartedError: A request for the MCP endpoint came before the lifespan.
         """
+        if "user" in scope:  # an app around this one has authenticated the caller
+            self.server.own_authentication.identify(scope)
         if self.replica_app is not None:
             await self.replica_app(scope, receive, send)
         elif scope["type"] == "lifespan":

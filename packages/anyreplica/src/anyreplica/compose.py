@@ -25,6 +25,7 @@ from anyreplica.http.trace_context import untraced
 from anyreplica.http.uvicorn.connections import KEY, Connections
 from anyreplica.mcp.catalogue import version_of
 from anyreplica.mcp.compat import mounts
+from anyreplica.mcp.compat.forwarding import refuse_credentials
 from anyreplica.mcp.compat.state_store import SharedState
 from anyreplica.mcp.endpoint import McpEndpoint
 from anyreplica.mcp.lenient import endpoint_class
@@ -89,6 +90,8 @@ def compose(
     lifecycle.on_stop.extend(replica.attached("on_stop"))
     callers = (replica.attached(each) for each in ("tokens", "request_checks", "challenges"))
     authentication = Authentication(settings, *callers)
+    if authentication.required:  # a feature of the author may be the reason
+        refuse_credentials(settings)
     lifespan = _lifespan(server, replica, share, endpoint, around)
     app = _routed(server, replica, endpoint, authentication, lifespan)
     return _surrounded(app, server, replica, authentication)
@@ -190,9 +193,18 @@ async def _not_started(_scope: Scope, _receive: Receive, _send: Send) -> None:
     raise NotStartedError
 
 
+def _has_own_middleware(server: PreparedServer, replica: Replica) -> bool:
+    """Return whether features of the server's author have middleware, which may set `scope["user"]`."""
+    _, *attached = replica.parts  # the first ones are those of the core
+    pairs = zip(server.features, attached, strict=True)
+    return any(parts.middleware and not type(each).__module__.startswith("anyreplica.") for each, parts in pairs)
+
+
 def _surrounded(app: ASGIApp, server: PreparedServer, replica: Replica, authentication: Authentication) -> ASGIApp:
     """Put the middleware around the routes, innermost first."""
     settings = server.settings
+    if server.own_authentication.possible or _has_own_middleware(server, replica):
+        app = server.own_authentication.inside(app)
     for cls, args, kwargs in reversed(server.middleware):
         app = cls(app, *args, **kwargs)
     app = authentication.guard(StandardOnly(app) if server.middleware else app)

@@ -21,6 +21,7 @@ from starlette.types import ASGIApp
 
 from anyreplica.auth.authentication import Challenge, RequestCheck, TokenSource
 from anyreplica.auth.caller import PublicKeys
+from anyreplica.auth.own_authentication import OwnAuthentication
 from anyreplica.components.containment import AsyncFunction
 from anyreplica.components.discovery import Discovered
 from anyreplica.components.marks import Check
@@ -286,6 +287,7 @@ class PreparedServer:
     buffer: LogBuffer
     features: Sequence[Feature]
     middleware: Sequence[Middleware]
+    own_authentication: OwnAuthentication
     routes: Sequence[BaseRoute]
     state: Mapping[str, object]
     """Values that the routes of the author find in `request.app.state`."""

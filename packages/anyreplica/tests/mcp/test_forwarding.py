@@ -12,8 +12,13 @@ from fastmcp import Client as FastMCPClient
 from fastmcp import FastMCP
 from fastmcp.server import create_proxy
 from fastmcp.server.dependencies import get_http_headers, get_http_request
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from anyreplica import Settings, StartupError, create_app
+from anyreplica import Feature, Parts, Replica, Settings, StartupError, create_app
+from anyreplica.features.keys.tokens import Tokens
+from anyreplica.settings.rate import NO_RATE
 from anyreplica.testing import Client, replica
 from conftest import free_port, until
 from tests.calls import HEADERS, request
@@ -121,6 +126,50 @@ def test_credentials_cannot_be_named(upstream: str, name: str) -> None:
     """If callers must authenticate, `FORWARD_HEADERS` with a header of credentials stops the start."""
     with pytest.raises(StartupError, match=rf"^FORWARD_HEADERS={name.lower()}: .*DOWNSTREAM_TOKENS_FILE$"):
         create_app(proxied(upstream, "url"), settings(forward_headers=(name,)))
+
+
+class OwnGuard:
+    """ASGI middleware, which may authenticate callers."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.app(scope, receive, send)
+
+
+class OwnAuth(FastMCP):
+    """A server that adds the middleware in its `http_app`."""
+
+    def http_app(self, *args: Any, **kwargs: Any) -> Any:
+        app = super().http_app(*args, **kwargs)
+        app.add_middleware(OwnGuard)
+        return app
+
+
+class OwnTokens(Feature):
+    """A feature that knows the callers of tokens."""
+
+    def attach(self, replica: Replica) -> Parts:  # noqa: ARG002
+        return Parts(tokens=[Tokens("https://a.example.com", ["a"], "https://a.example.com/jwks", ["ES256"], NO_RATE)])
+
+
+def test_credentials_cannot_be_named_with_an_authentication_of_the_author() -> None:
+    """Middleware that may authenticate callers, and a feature that does, stop the start, too."""
+    named = settings(**OFF, forward_headers=("authorization",))
+    text = r"^FORWARD_HEADERS=authorization: .*\(middleware OwnGuard may authenticate callers\)"
+    with pytest.raises(StartupError, match=text):
+        create_app(OwnAuth("front"), named)
+    with pytest.raises(StartupError, match=text):
+        create_app(FastMCP("front"), named, middleware=[Middleware(OwnGuard)])
+    with (
+        pytest.raises(StartupError, match=r"^FORWARD_HEADERS=authorization: "),
+        replica(lambda: create_app(FastMCP("front"), named, features=[OwnTokens])),
+    ):
+        pass
+    cors = Middleware(CORSMiddleware, allow_origins=["*"])
+    create_app(FastMCP("front"), named, middleware=[cors])
+    create_app(OwnAuth("front"), settings(**OFF, forward_headers=("x-tenant",)))
 
 
 @pytest.mark.slow

@@ -2,7 +2,8 @@
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from fnmatch import translate
 from typing import TYPE_CHECKING, Protocol
 
@@ -42,12 +43,14 @@ class Caller(AuthenticatedUser):
             identity. Several keys of one tenant may have the same owner.
         scopes: the caller's scopes, which FastMCP's `require_scopes` checks.
         tools: patterns for the names of the tools that the caller may use; None: all tools.
-        rate: the caller's rate limit.
+        rate: the caller's rate limit. None: that of callers without a limit of their own.
         token: the token that FastMCP's `get_access_token` returns to a tool.
 
     Attributes:
         credentials: the scopes for Starlette, which FastMCP's `RequireAuthMiddleware` on a custom route checks.
     """
+
+    access_token: AccessToken
 
     def __init__(
         self,
@@ -57,7 +60,7 @@ class Caller(AuthenticatedUser):
         owner: str | None = None,
         scopes: Iterable[str] = (),
         tools: tuple[str, ...] | None = None,
-        rate: Rate = NO_RATE,
+        rate: Rate | None = NO_RATE,
         token: AccessToken | None = None,
     ) -> None:
         # For a key, the token contains the caller's identity and not the key: a tool does not need the key. It must
@@ -76,9 +79,40 @@ class Caller(AuthenticatedUser):
         """Issuer and subject of the caller as one value."""
         return self._identity
 
+    def speaking_for(self, user: "Caller") -> "Caller":
+        """Return the caller for requests of a user that this caller makes, as a gateway with one key does.
+
+        Its limits are those of this caller. What it owns and what is cached for it belongs to this user only.
+        """
+        made = Caller(
+            f"{user.name}>{self.name}",
+            self.identity,
+            owner=f"{self.owner}>{user.owner}",
+            tools=self.tools,
+            rate=self.rate,
+            token=user.access_token,
+        )
+        made.scopes = user.scopes
+        return made
+
     def may_use(self, tool: str) -> bool:
         """Return whether this caller may use the tool or job of this name."""
         return self._allowed is None or self._allowed.match(tool) is not None
+
+
+@dataclass(frozen=True)
+class UnknownCaller:
+    """A caller that ASGI middleware of the server's author may know, and that this package does not know.
+
+    Nothing is cached for it.
+
+    Attributes:
+        owner: the owner of what the request creates.
+        is_authenticated: whether the middleware has authenticated the caller. False: it may have done so.
+    """
+
+    owner: str
+    is_authenticated: bool
 
 
 def digest(*parts: str) -> str:
@@ -90,27 +124,43 @@ def digest(*parts: str) -> str:
 def caller_of(scope: Scope) -> Caller | None:
     """Return the caller of a request, or None if authentication found none.
 
-    The same object is in the scope under `user`, where Starlette and FastMCP read it. A middleware of the server's
-    author may replace the object under `user`.
+    If this package has authenticated the caller, the same object is in the scope under `user`, where Starlette and
+    FastMCP read it. If middleware of the server's author has set another object there, see `own_authentication`.
     """
     record: RequestRecord | None = scope.get(RECORD)
     return None if record is None else record.caller
 
 
-def has_request() -> bool:
-    """Return whether this code runs in a request, which may have a caller. A task or a job runs in none."""
-    try:
-        return RECORD in get_http_request().scope
-    except RuntimeError:
+def has_credentials(scope: Scope) -> bool:
+    """Return whether the headers of a request contain credentials with which its caller has authenticated."""
+    record: RequestRecord | None = scope.get(RECORD)
+    if record is None:
         return False
+    return record.caller is not None or (record.unknown is not None and record.unknown.is_authenticated)
 
 
-def current_caller() -> Caller | None:
-    """Return the caller of the current request. Return None without a caller or outside a request."""
+def current_cache_key() -> Sequence[object] | None:
+    """Return what tells the caller of the current request from others; empty: callers do not authenticate.
+
+    None: the caller is not known. A task or a job has no caller.
+    """
     try:
-        return caller_of(get_http_request().scope)
+        record: RequestRecord | None = get_http_request().scope.get(RECORD)
     except RuntimeError:
         return None
+    if record is None or record.unknown is not None:
+        return None
+    caller: Caller | None = record.caller
+    return () if caller is None else (caller.identity, caller.owner, caller.scopes)
+
+
+def current_owner() -> str | None:
+    """Return the owner of what the current request creates. None: anybody, or there is no request."""
+    try:
+        owner = owner_of(get_http_request().scope)
+    except RuntimeError:
+        return None
+    return None if owner == ANYBODY else owner
 
 
 def caller_token() -> str | None:
@@ -124,8 +174,11 @@ def caller_token() -> str | None:
 
 def owner_of(scope: Scope) -> str:
     """Return the owner of what this request creates: its caller's owner, or `ANYBODY` without a caller."""
-    caller = caller_of(scope)
-    return ANYBODY if caller is None else caller.owner
+    record: RequestRecord | None = scope.get(RECORD)
+    if record is None:
+        return ANYBODY
+    found: Caller | UnknownCaller | None = record.unknown or record.caller
+    return ANYBODY if found is None else found.owner
 
 
 def may_use(scope: Scope, tool: str) -> bool:

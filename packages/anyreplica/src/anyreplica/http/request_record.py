@@ -73,6 +73,7 @@ class RequestRecord:
         headers: the headers by their names in lower case. If a header occurs several times, the first one counts. All
             Accept headers are joined with commas.
         caller: the `Caller` of `anyreplica.auth`, if authentication found one.
+        unknown: the `UnknownCaller` of `anyreplica.auth`, if only middleware of the server's author knows the caller.
         called: the JSON-RPC method, and the name of the tool or an empty text. Empty: the request is no call.
         path: the protocol family, and the path that answers the request. Empty: no path yet.
         failed: what failed although the status of the reply is 200: `TOOL_ERROR`, `RPC_ERROR` or `FAULT`. Or
@@ -84,6 +85,7 @@ class RequestRecord:
 
     # Most requests never set these attributes, so they do not pay for them.
     caller: Any = None
+    unknown: Any = None
     called: Pair = ()
     path: Pair = ()
     failed: str | None = None

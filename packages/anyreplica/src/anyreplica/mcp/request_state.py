@@ -16,7 +16,7 @@ from mcp.server.request_state import RequestStateSecurity
 from mcp_types import INVALID_PARAMS
 from mcp_types.methods import INPUT_REQUIRED_METHODS
 
-from anyreplica.auth.caller import caller_of
+from anyreplica.auth.caller import ANYBODY, owner_of
 from anyreplica.settings import CoreSettings
 from anyreplica.shared.outage import Outage
 
@@ -37,8 +37,8 @@ def security(settings: CoreSettings) -> RequestStateSecurity:
 
 
 def _principal(context: ServerRequestContext[Any, Any]) -> str | None:
-    caller = caller_of(context.request.scope) if context.request else None
-    return None if caller is None else caller.owner
+    owner = owner_of(context.request.scope) if context.request else ANYBODY
+    return None if owner == ANYBODY else owner
 
 
 _SEALED: ContextVar[str | None] = ContextVar("sealed_request_state", default=None)

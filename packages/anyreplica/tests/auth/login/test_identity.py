@@ -3,16 +3,20 @@
 import json
 from collections.abc import Iterator
 from functools import partial
+from itertools import product
 from typing import Any
 
 import httpx
 import pytest
 from fastmcp.server.auth import AccessToken, MultiAuth, StaticTokenVerifier
+from hypothesis import given
+from hypothesis import strategies as st
 
+from anyreplica.auth.identity import readable
 from anyreplica.features.keys.key import hash_of
 from anyreplica.features.login.login import Identities
 from anyreplica.settings.rate import NO_RATE
-from conftest import Server, until
+from conftest import Server, generated, until
 from tests.auth.login.assertions import identity_assertion
 from tests.auth.login.fleets import LoginFleet, logins
 from tests.auth.login.flow import OAuthClient, post
@@ -141,6 +145,57 @@ def test_the_owner_is_the_user_of_an_issuer() -> None:
         assert len({getattr(each, value) for each in callers}) == len(callers)
 
 
+ISSUERS = [
+    None,
+    "https://a",
+    "https://a/",
+    "http://a",
+    "a",
+    "//a",
+    "https:////a",
+    "https://",
+    "https://http://a",
+    "a@b",
+]
+SUBJECTS = ["ada", "ada@a", "ada%40a", "ada@@first", "ada>b", "ada@", "@", "%", "a" * 300]
+SOURCES = [None, "first", "a", '["first"]']
+
+
+def test_no_two_callers_have_the_same_name() -> None:
+    """Each combination of subject, issuer and provider has a name of its own, also if one looks like another."""
+    of_parts = [(*parts, readable(*parts)) for parts in product(SUBJECTS, ISSUERS, SOURCES)]
+    names = [each[-1] for each in of_parts]
+    names += map(readable, [name for name in names if name.startswith("sha256-")])
+    assert len(set(names)) == len(names)
+    values = product(["ada", "ada@a"], [None, "https://a", "https://a/", "a", "StaticTokenVerifier"])
+    tokens = [token(claims={"sub": sub, "iss": issuer}) for sub, issuer in values]
+    for value in ("name", "identity", "owner"):
+        assert len({getattr(IDENTITIES.caller(each), value) for each in tokens}) == len(tokens)
+
+
+@generated(300)
+@given(st.lists(st.tuples(st.text("ab@%/:>"), st.none() | st.text("a@%/:"), st.none() | st.text("a@%/:")), unique=True))
+def test_names_of_any_parts(parts: list[tuple[str, str | None, str | None]]) -> None:
+    """Different parts have different names."""
+    assert len({readable(*each) for each in parts}) == len(parts)
+
+
+@pytest.mark.parametrize(
+    ("claims", "name"),
+    [
+        ({"sub": "ada", "iss": "https://login.example.com"}, "login:ada@login.example.com"),
+        ({"sub": "auth0|5f7c", "iss": "https://a.auth0.com/"}, "login:auth0|5f7c@a.auth0.com/"),
+        ({"sub": "ada@example.com", "iss": "https://a"}, "login:ada%40example.com@a"),
+        ({"sub": "ada", "iss": "http://localhost:9000/realm"}, "login:ada@http://localhost:9000/realm"),
+        ({"sub": "ada", "iss": "accounts.google.com"}, "login:ada@//accounts.google.com"),
+        ({"sub": "ada"}, "login:ada"),
+    ],
+)
+def test_names_are_readable(claims: dict[str, str], name: str) -> None:
+    """An operator finds subject and issuer in the name."""
+    assert IDENTITIES.caller(token(claims=claims)).name == name
+
+
 @pytest.mark.parametrize("subject", ["a\nb", "x" * 300, "\x1b[31m", "a\u202eb"])
 def test_names_are_printable_and_short(subject: str) -> None:
     """A name that could forge a log line is replaced by its hash."""
@@ -163,5 +218,5 @@ async def test_the_users_of_two_providers_are_different() -> None:
     auth = MultiAuth(verifiers={"first": one, "second": other})
     verified = [await auth.verify_token(name) for name in ("one", "other")]
     callers = [Identities(auth, NO_RATE).caller(each) for each in verified if each is not None]
-    assert [caller.name for caller in callers] == ["login:ada@first", "login:ada@second"]
+    assert [caller.name for caller in callers] == ["login:ada@@first", "login:ada@@second"]
     assert callers[0].owner != callers[1].owner

@@ -21,7 +21,7 @@ from pydantic.errors import PydanticSchemaGenerationError
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
-from anyreplica.auth.caller import current_caller, has_request
+from anyreplica.auth.caller import current_cache_key
 from anyreplica.components import deadline
 from anyreplica.components.call_limits import out_of_time
 from anyreplica.components.containment import AsyncFunction
@@ -115,10 +115,10 @@ class CachedTool:
         """
         asked: list[Any] = [args, {**self._defaults, **kwargs}]
         if self._policy.scope == "caller":
-            if not has_request():
+            of_caller = current_cache_key()
+            if of_caller is None:
                 return None
-            if (caller := current_caller()) is not None:
-                asked += [caller.identity, caller.scopes]
+            asked += of_caller
         try:
             key = orjson.dumps(asked, _written, orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS)
             if b"null" in key:  # None, NaN and the infinities

@@ -19,7 +19,7 @@ from mcp.server.context import ServerRequestContext
 from mcp_types import INVALID_PARAMS, CallToolRequestParams, InputRequiredResult
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from anyreplica.auth.caller import current_caller
+from anyreplica.auth.caller import current_owner
 from anyreplica.components.asking import has_rounds
 from anyreplica.features.jobs.extension import TASKS_EXTENSION, JobTasks, TaskParams, UpdateParams
 from anyreplica.features.jobs.service import JobService
@@ -265,12 +265,7 @@ def _assign_owners() -> None:
     from fastmcp_tasks import context, creation, handlers  # noqa: PLC0415  # see above
 
     for module in (context, creation, handlers):  # two of them have imported the name from the third one
-        module.get_task_scope = _owner  # type: ignore[attr-defined]
-
-
-def _owner() -> str | None:
-    caller = current_caller()
-    return None if caller is None else caller.owner
+        module.get_task_scope = current_owner  # type: ignore[attr-defined]
 
 
 def _encrypt(settings: JobSettings) -> None:

@@ -114,7 +114,7 @@ class RateLimiter:
         """Return the name of a request's caller, the caller's rate and the cost of the request."""
         cost = self._cost(tool) if self._cost is not None else 1
         caller = caller_of(scope)
-        rate = self._rate if caller is None else caller.rate
+        rate = self._rate if caller is None or caller.rate is None else caller.rate
         if not concurrent and rate.concurrent:
             rate = rate.replace(concurrent=0)
         return (caller.identity if caller is not None else self._clients.of(scope) or ANYBODY), rate, cost

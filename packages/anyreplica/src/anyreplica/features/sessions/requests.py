@@ -74,7 +74,8 @@ class AdoptedCalls:
                 this request.
         """
         asked, record = record_of(scope), RequestRecord(headers_of(scope))
-        record.caller, record.notes = asked.caller, {**(asked.notes or {}), _TAKEN: taken}
+        record.caller, record.unknown = asked.caller, asked.unknown
+        record.notes = {**(asked.notes or {}), _TAKEN: taken}
         task = asyncio.create_task(self._run({**scope, "method": "POST", RECORD: record}))
         self._sessions.taken.add(task)
         task.add_done_callback(self._sessions.taken.discard)

@@ -13,7 +13,7 @@ from mcp_types import INVALID_REQUEST
 from starlette.requests import Request as HttpRequest
 from starlette.types import Scope
 
-from anyreplica.auth.caller import caller_of
+from anyreplica.auth.caller import has_credentials
 from anyreplica.http.request_record import drop_credentials, drop_session_id, headers_of
 from anyreplica.http.responses import encode
 from anyreplica.mcp.call import Call, ClientRequestError
@@ -34,7 +34,7 @@ class Dispatch:
         self.request_id = message.id
         if b"mcp-session-id" in headers_of(scope):
             drop_session_id(scope)
-        if caller_of(scope) is not None:
+        if has_credentials(scope):
             drop_credentials(scope)
         self.http_request = HttpRequest(scope)
         self.message_metadata = ServerMessageMetadata(request_context=self.http_request)

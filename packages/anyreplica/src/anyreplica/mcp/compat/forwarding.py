@@ -8,6 +8,7 @@ FastMCP, which all of them call. A test starts each kind of proxy, so that it fa
 import functools
 import inspect
 import sys
+from collections.abc import Sequence
 
 from fastmcp import FastMCP
 from fastmcp.server import dependencies
@@ -26,18 +27,36 @@ _FOR_TOOLS = "fastmcp.server.dependencies"
 _all_headers = dependencies.get_http_headers
 
 
-def forward_only(mcp: FastMCP, settings: CoreSettings) -> None:
-    """From now on, pass on only the headers of the allow-list and of `FORWARD_HEADERS`, in the whole process.
+def refuse_credentials(settings: CoreSettings, reason: str = "") -> None:
+    """Check that `FORWARD_HEADERS` names no header with credentials, if callers authenticate.
+
+    Args:
+        reason: why this server may have such callers, if the settings and the server do not say so.
 
     Raises:
-        StartupError: `FORWARD_HEADERS` names a header with credentials of callers that must authenticate.
+        StartupError: it names one.
     """
     secret = sorted(_SECRET.intersection(settings.forward_headers))
-    if secret and (settings.auth_enabled or login_name(mcp, settings)):
+    if secret:
         raise StartupError(
             f"FORWARD_HEADERS={secret[0]}: this header carries the credentials of callers, which must not leave this "
-            "server; remove it, and give other servers tokens of their own with DOWNSTREAM_TOKENS_FILE"
+            f"server{reason}; remove it, and give other servers tokens of their own with DOWNSTREAM_TOKENS_FILE"
         )
+
+
+def forward_only(mcp: FastMCP, settings: CoreSettings, authenticating: Sequence[str]) -> None:
+    """From now on, pass on only the headers of the allow-list and of `FORWARD_HEADERS`, in the whole process.
+
+    Args:
+        authenticating: names of middleware of the server's author that may authenticate callers.
+
+    Raises:
+        StartupError: `FORWARD_HEADERS` names a header with credentials, and callers authenticate or may do so.
+    """
+    if settings.auth_enabled or login_name(mcp, settings):
+        refuse_credentials(settings)
+    elif authenticating:
+        refuse_credentials(settings, f" (middleware {authenticating[0]} may authenticate callers)")
     allowed = _ALWAYS | frozenset(settings.forward_headers)
 
     @functools.wraps(_all_headers)
