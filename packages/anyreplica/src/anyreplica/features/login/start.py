@@ -76,15 +76,17 @@ def _limit(provider: AuthProvider, stored: StoredBytes | None) -> None:
     from fastmcp.server.auth import OAuthProxy  # noqa: PLC0415
 
     from anyreplica.features.login import compat  # noqa: PLC0415
+    from anyreplica.features.login.assertions import UsedAssertions  # noqa: PLC0415
     from anyreplica.features.login.documents import ClientDocuments  # noqa: PLC0415
     from anyreplica.features.login.registration import refuse_large_registrations  # noqa: PLC0415
     from anyreplica.features.login.sharing import limit_storage  # noqa: PLC0415
 
     documents = ClientDocuments()
+    used = None if stored is None else UsedAssertions()
     for part in issuing(provider):
         refuse_large_registrations(part)
         if isinstance(part, OAuthProxy):
-            compat.limit_fetches(part, documents)
+            compat.limit_clients(part, documents, used)
             if stored is not None:
                 limit_storage(part, stored)
 
