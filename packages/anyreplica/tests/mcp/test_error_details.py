@@ -10,7 +10,7 @@ import pytest
 from fastmcp import Context, FastMCP
 from fastmcp.exceptions import ToolError
 
-from anyreplica import Settings, app_factory, create_app
+from anyreplica import App, Settings, app_factory, create_app
 from anyreplica.cli.source import app_from
 from anyreplica.components.compat import note_choices
 from anyreplica.testing import CallFailed, Client, replica
@@ -175,7 +175,11 @@ def test_the_command_notes_a_choice_at_import(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("_unnoted")
 def test_an_app_factory_notes_a_choice() -> None:
     """`@app_factory` knows the choice of a server that its function makes. Any ASGI server can call the factory."""
-    create = app_factory(lambda: create_app(failing("server", mask_error_details=False), Settings(auto_discover=False)))
+
+    @app_factory
+    def create() -> App:
+        return create_app(failing("server", mask_error_details=False), Settings(auto_discover=False))
+
     made = create()
     with replica(lambda: made) as client:
         assert all(REASON in text for text in errors(client).values())
