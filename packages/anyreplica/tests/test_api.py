@@ -87,7 +87,8 @@ for name in sys.argv[2].split():
     importlib.import_module(name)
 after, new = state(), attributes()
 assert before == after, [pair for pair in zip(before, after) if pair[0] != pair[1]]
-changed = [key for key, value in values.items() if new.get(key) is not value and key[2][:2] != "__"]
+own_to_a_module = {"__builtins__", "__warningregistry__"}
+changed = [key for key, value in values.items() if new.get(key) is not value and key[2] not in own_to_a_module]
 assert not changed, changed
 """
 

@@ -54,7 +54,7 @@ IMPORTED = {
 
 _CREATED = {
     "contextlib": "_exit_callbacks",
-    "fastmcp.server.auth.cimd": "_assertion_validator _cache _fetcher",
+    "fastmcp.server.auth.cimd": "_assertion_validator _cache _fetcher _jti_cache",
     "fastmcp.server.auth.oauth_proxy.proxy": (
         "_cimd_manager _client_storage _client_store _default_file_store _get_refresh_lock "
         "_jti_mapping_store _jwt_issuer _jwt_signing_key _upstream_client_secret _upstream_token_store"

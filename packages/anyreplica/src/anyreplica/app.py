@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from anyreplica.all_settings import Settings
 from anyreplica.auth.own_authentication import OwnAuthentication
 from anyreplica.built_in import FIRST, LAST
+from anyreplica.components.compat import note_choices
 from anyreplica.components.importing import MARK
 from anyreplica.compose import compose
 from anyreplica.feature import Feature, PreparedServer
@@ -57,6 +58,7 @@ def app_factory(function: F) -> F:
     def create() -> ASGIApp:
         try:
             with refusing():
+                note_choices()
                 return function()
         except StartupError as error:
             print_reason(error)
@@ -100,6 +102,7 @@ def create_app(
         def create_app() -> App:
             return create(FastMCP("my-server"))
     """
+    note_choices()  # of the servers that components make
     settings = settings or Settings.load()
     buffer = logs.configure(settings, replica_name(settings))
     allow_files(settings.max_connections)

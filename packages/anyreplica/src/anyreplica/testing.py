@@ -27,6 +27,7 @@ from starlette.testclient import TestClient
 from starlette.types import ASGIApp
 
 from anyreplica.app import App
+from anyreplica.components.compat import note_choices
 from anyreplica.process.lifecycle import Lifecycle
 from anyreplica.process.temporary_server import listening
 
@@ -200,6 +201,7 @@ def _created(create_app: Callable[[], ASGIApp]) -> tuple[App, list[logging.Handl
     root = logging.getLogger()
     handlers, level = root.handlers, root.level
     try:
+        note_choices()
         app = getattr(create_app, "__wrapped__", create_app)()
     finally:
         own, root.handlers = root.handlers, handlers  # give pytest its handlers back: a test can check the log

@@ -16,6 +16,7 @@ from anyreplica.features.keys.tokens import Tokens
 from anyreplica.settings.rate import NO_RATE
 from conftest import Server, StartServer, until
 from tests.auth.issuer import AUDIENCE, NAME, Issuer
+from tests.auth.refused import text_of_refusal
 from tests.calls import get, legacy
 from tests.starts import start
 
@@ -123,12 +124,22 @@ def test_any_other_token_is_refused(secured: Server, issuer: Issuer, token: Any)
     assert error["data"] == {"error": "invalid_token"}
 
 
-def test_a_token_without_the_scope_is_403(secured: Server, issuer: Issuer) -> None:
-    """A token without the required scope gets 403 `insufficient_scope` (RFC 6750, 3.1), with that scope."""
+@pytest.mark.anyio
+async def test_a_token_without_the_scope_is_403(secured: Server, issuer: Issuer) -> None:
+    """A token without the required scope gets 403 `insufficient_scope` (RFC 6750, 3.1), with that scope.
+
+    The body is a JSON-RPC error, so the official Python client shows its text.
+    """
     reply = bearer(secured.url, issuer.token(scope="reports:read"))
     assert reply.status_code == 403
     challenge = 'error="insufficient_scope", error_description="Required scope: mcp", scope="mcp"'
     assert challenge in reply.headers["WWW-Authenticate"]
+    body, text = reply.json(), "The token does not have all required scopes: mcp."
+    assert body["jsonrpc"] == "2.0"
+    assert body["error"]["message"] == text
+    assert body["error"]["data"] == {"error": "insufficient_scope"}
+    token = issuer.token(scope="reports:read")
+    assert await text_of_refusal(secured.url, Authorization=f"Bearer {token}") == text
 
 
 def test_clients_learn_where_to_log_in(secured: Server) -> None:

@@ -1,6 +1,8 @@
 """Tests of `mask_error_details`: the choice of a server's author decides who sees the texts of unexpected errors."""
 
+import inspect
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import fastmcp
@@ -8,10 +10,25 @@ import pytest
 from fastmcp import Context, FastMCP
 from fastmcp.exceptions import ToolError
 
-from anyreplica.testing import CallFailed, Client
+from anyreplica import App, Settings, app_factory, create_app
+from anyreplica.cli.source import app_from
+from anyreplica.components.compat import note_choices
+from anyreplica.testing import CallFailed, Client, replica
 from tests.auth.test_crossing import served
 
 REASON = "no such column: nmae"
+
+
+@pytest.fixture(autouse=True)
+def _noted() -> None:
+    """Note the choices of authors, as the command does before it imports their code."""
+    note_choices()
+
+
+@pytest.fixture
+def _unnoted(monkeypatch: pytest.MonkeyPatch, _noted: None) -> None:
+    """Make the class of FastMCP as it was before anything of this package ran."""
+    monkeypatch.setattr(FastMCP, "__init__", inspect.unwrap(FastMCP.__init__))
 
 
 def failing(name: str, **options: Any) -> FastMCP:
@@ -132,3 +149,55 @@ def test_an_authors_own_text_about_a_missing_key_stays() -> None:
 
     with served(mcp) as client, pytest.raises(CallFailed, match=r"^No such item: 'tea'$"):
         client.call("item", name="tea")
+
+
+AUTHOR = f"""
+from fastmcp import FastMCP
+
+mcp = FastMCP("author", mask_error_details=False)
+
+@mcp.tool
+def plain() -> str:
+    raise ValueError({REASON!r})
+"""
+
+
+@pytest.mark.usefixtures("_unnoted")
+def test_the_command_notes_a_choice_at_import(tmp_path: Path) -> None:
+    """An author may write `FastMCP(mask_error_details=False)` at the top of a file that the command serves."""
+    file = tmp_path / "server.py"
+    file.write_text(AUTHOR)
+    made = app_from(f"{file}:mcp")
+    with replica(lambda: made) as client, pytest.raises(CallFailed, match=REASON):
+        client.call("plain")
+
+
+@pytest.mark.usefixtures("_unnoted")
+def test_an_app_factory_notes_a_choice() -> None:
+    """`@app_factory` knows the choice of a server that its function makes. Any ASGI server can call the factory."""
+
+    @app_factory
+    def create() -> App:
+        return create_app(failing("server", mask_error_details=False), Settings(auto_discover=False))
+
+    made = create()
+    with replica(lambda: made) as client:
+        assert all(REASON in text for text in errors(client).values())
+
+
+@pytest.mark.usefixtures("_unnoted")
+@pytest.mark.parametrize(
+    ("option", "setting", "shown"),
+    [(None, None, False), (False, None, False), (True, None, False), (True, False, False), (False, False, True)],
+)
+def test_a_server_that_was_made_before_the_first_call(
+    monkeypatch: pytest.MonkeyPatch, option: bool | None, setting: bool | None, shown: bool
+) -> None:
+    """`create_app` gets a server whose choice nobody has noted: it hides the texts unless FastMCP's setting decides."""
+    settings = fastmcp.settings.model_copy()
+    if setting is not None:
+        settings.mask_error_details = setting
+    monkeypatch.setattr(fastmcp, "settings", settings)
+    with served(failing("server", mask_error_details=option)) as client:
+        found = errors(client)
+    assert {name: REASON in text for name, text in found.items()} == dict.fromkeys(found, shown)

@@ -21,6 +21,7 @@ from mcp.server.mcpserver import MCPServer
 from anyreplica.all_settings import Settings
 from anyreplica.app import App, app_factory, create_app
 from anyreplica.cli.fastmcp_json import configured
+from anyreplica.components.compat import note_choices
 from anyreplica.components.importing import MARK, DiscoveryError, import_file, import_module, short
 from anyreplica.mcp.compat import sdk
 from anyreplica.mcp.compat.sdk_server import EXPECTED, SdkServer, as_fastmcp, type_name
@@ -80,6 +81,7 @@ def app_from(text: str, arguments: Sequence[str] = ()) -> App:
     Raises:
         StartupError: the server cannot be loaded or served.
     """
+    note_choices()
     with refusing():
         made = _load(text, arguments)
         return made if isinstance(made, App) else create_app(made, _settings_for(made, text))

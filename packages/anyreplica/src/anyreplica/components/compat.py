@@ -1,8 +1,9 @@
 """The choice whether clients get the texts of unexpected errors (`mask_error_details`), for each FastMCP server.
 
 FastMCP's default shows these texts to clients, and the default of this package hides them. FastMCP keeps only the
-effective value. So this module replaces `FastMCP.__init__`, to know what the author has written. The choice of a server
-that was made before the import of this module is unknown: the server counts as one without a choice.
+effective value, so a server without a choice looks like one with `mask_error_details=False`. `note_choices` replaces
+`FastMCP.__init__`, to know what the author has written. The command calls it before it imports the author's code. A
+server that was made before counts as one without a choice, unless it hides the texts.
 """
 
 import functools
@@ -15,8 +16,15 @@ from fastmcp import FastMCP
 from fastmcp.server.dependencies import get_context
 
 _OPTION = "mask_error_details"
-_written: WeakKeyDictionary[FastMCP, bool] = WeakKeyDictionary()
-"""The values that authors have passed to `FastMCP(mask_error_details=…)`."""
+_NOTING = "_anyreplica_notes_choices"
+_choices: WeakKeyDictionary[FastMCP, bool | None] = WeakKeyDictionary()
+"""The values that authors have passed to `FastMCP(mask_error_details=…)`. None: no choice."""
+
+
+def note_choices() -> None:
+    """Note from now on what authors pass to `FastMCP(mask_error_details=…)`."""
+    if not hasattr(FastMCP.__init__, _NOTING):
+        FastMCP.__init__ = _noting(FastMCP.__init__)  # type: ignore[method-assign]
 
 
 def choose_masking(server: FastMCP, root: FastMCP, *, debug: bool) -> None:
@@ -31,7 +39,8 @@ def choose_masking(server: FastMCP, root: FastMCP, *, debug: bool) -> None:
     """
     settings = fastmcp.settings
     default = settings.mask_error_details if _OPTION in settings.model_fields_set else True
-    server._mask_error_details = not debug and _written.get(server, _written.get(root, default))
+    made = (_choice(server), _choice(root), default)
+    server._mask_error_details = not debug and next(choice for choice in made if choice is not None)
 
 
 def is_masking() -> bool:
@@ -39,16 +48,20 @@ def is_masking() -> bool:
     return get_context().fastmcp._mask_error_details
 
 
+def _choice(server: FastMCP) -> bool | None:
+    """Return the author's choice, or None. Of a server that was made before `note_choices`, only True is known."""
+    if server not in _choices:
+        _choices[server] = server._mask_error_details or None
+    return _choices[server]
+
+
 def _noting(make: Callable[..., None]) -> Callable[..., None]:
     """Wrap `FastMCP.__init__` so that it notes what the author has written."""
 
     @functools.wraps(make)
     def noting(self: FastMCP, *args: Any, **options: Any) -> None:
-        if (masked := options.get(_OPTION)) is not None:
-            _written[self] = masked
         make(self, *args, **options)
+        _choices[self] = options.get(_OPTION)
 
+    setattr(noting, _NOTING, True)
     return noting
-
-
-FastMCP.__init__ = _noting(FastMCP.__init__)  # type: ignore[method-assign]

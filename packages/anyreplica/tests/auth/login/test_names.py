@@ -44,6 +44,7 @@ def test_fetches_pass_the_limits() -> None:
     parameters = inspect.signature(cimd.CIMDAssertionValidator.validate_assertion).parameters
     assert list(parameters) == ["self", "assertion", "client_id", "token_endpoint", "cimd_doc"]
     assert cimd.CIMDFetcher()._cache == {}
+    assert cimd.CIMDAssertionValidator()._jti_cache == {}  # type: ignore[no-untyped-call]
     assert {"doc", "expires_at", "must_revalidate"} <= cimd._CIMDCacheEntry.__dataclass_fields__.keys()
     assert "await resolve_hostname(hostname, port)" in inspect.getsource(ssrf.validate_url)
     assert "getaddrinfo(" not in inspect.getsource(ssrf).replace(inspect.getsource(_ORIGINAL), "")

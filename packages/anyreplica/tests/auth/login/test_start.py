@@ -157,6 +157,10 @@ def test_a_token_without_a_required_scope_gets_403() -> None:
         assert refused.status_code == 403
         challenge = 'Bearer error="insufficient_scope", error_description="Required scope: mcp", scope="mcp"'
         assert refused.headers["www-authenticate"].startswith(challenge)
+        body = refused.json()
+        assert body["jsonrpc"] == "2.0"
+        assert body["error"]["message"] == "The token does not have all required scopes: mcp."
+        assert body["error"]["data"] == {"error": "insufficient_scope"}
         assert client.with_token("strong").call("greet") == "hello"
 
 

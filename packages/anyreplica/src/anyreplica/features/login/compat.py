@@ -20,6 +20,7 @@ from key_value.aio.adapters.pydantic import PydanticAdapter
 from key_value.aio.wrappers.base import BaseWrapper
 from mcp.server.auth.middleware.client_auth import ClientAuthenticator
 
+from anyreplica.features.login.assertions import UsedAssertions, assertion_id
 from anyreplica.features.login.documents import ClientDocuments, DocumentUnavailable
 
 if TYPE_CHECKING:
@@ -95,8 +96,13 @@ def folder_of(proxy: "OAuthProxy") -> Path | None:
     return Path(folder) if folder is not None and Path(folder).is_relative_to(home) else None
 
 
-def limit_fetches(proxy: "OAuthProxy", documents: ClientDocuments) -> None:
-    """Fetch the documents and the keys of clients within the limits of `documents`."""
+def limit_clients(proxy: "OAuthProxy", documents: ClientDocuments, used: UsedAssertions | None) -> None:
+    """Limit what clients that are described by a document can cause.
+
+    Args:
+        documents: the limits of the fetches of documents and keys.
+        used: the used assertions of clients. None: Redis has them, see `replay.protect_client_assertions`.
+    """
     manager = proxy._cimd_manager
     if manager is None:
         return
@@ -117,12 +123,17 @@ def limit_fetches(proxy: "OAuthProxy", documents: ClientDocuments) -> None:
     async def validate_within_limits(
         assertion: str, client_id: str, token_endpoint: str, cimd_doc: cimd.CIMDDocument
     ) -> bool:
-        validating = validate_assertion(assertion, client_id, token_endpoint, cimd_doc)
+        found = assertion_id(assertion)
         try:
             async with documents.fetching() if cimd_doc.jwks_uri else nullcontext():
-                return cast("bool", await validating)
+                valid = cast("bool", await validate_assertion(assertion, client_id, token_endpoint, cimd_doc))
         except DocumentUnavailable as error:
             raise ValueError(str(error)) from None
+        finally:
+            validator._jti_cache.clear()  # FastMCP has one limit for all clients
+        if used is not None:
+            used.claim(client_id, found)
+        return valid
 
     async def resolve_within_limits(hostname: str, port: int = 443) -> list[str]:
         try:

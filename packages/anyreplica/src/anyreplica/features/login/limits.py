@@ -188,13 +188,15 @@ class PeriodCounter:
         return found
 
     async def _add_in_redis(self, shared: SharedLogins, amount: int, names: tuple[str, ...], period: int) -> list[int]:
-        with shared.reaching():
+        async def send() -> list[int]:
             async with shared.redis.pipeline(transaction=True) as commands:
                 for name in names:
                     key = shared.key(self._kind, name, str(period))
                     commands.incrby(key, amount)
                     commands.expire(key, math.ceil(self._seconds) + 1)
-                found = await commands.execute()
+                return await commands.execute()
+
+        found = await shared.reach(send, repeatable=False)
         return [int(each) for each in found[::2]]
 
 
@@ -276,9 +278,10 @@ class _Checked:
         self._path = path
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with noting_outages() as outage:
+        request = self._limits.request(scope, self._path)
+        with noting_outages(request.address) as outage:
             try:
-                await self._answer(scope, receive, send, outage)
+                await self._answer(request, scope, receive, send, outage)
             except Refused as refused:
                 await _error(refused.message, refused.status, dict(refused.headers))(scope, receive, send)
             except LoginUnavailable:
@@ -286,11 +289,12 @@ class _Checked:
             except ClientGone:
                 return
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send, outage: RequestOutage) -> None:
+    async def _answer(
+        self, request: LoginRequest, scope: Scope, receive: Receive, send: Send, outage: RequestOutage
+    ) -> None:
         if self._path.startswith(_WELL_KNOWN) or scope["method"] == "OPTIONS":
             await self._app(scope, receive, send)
             return
-        request = self._limits.request(scope, self._path)
         receive = await self._limits.acquire(request, scope, receive)
         begun = False
 

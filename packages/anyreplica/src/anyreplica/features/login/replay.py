@@ -15,6 +15,7 @@ from joserfc.util import urlsafe_b64decode
 from mcp.server.auth.provider import AuthorizationCode, IdentityAssertionParams, RefreshToken, TokenError
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 
+from anyreplica.features.login.assertions import SKEW_SECONDS
 from anyreplica.features.login.shared import SharedLock, SharedLogins, SingleUse
 
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ _CODE_SECONDS = 900
 _REFRESH_SECONDS = 300
 """Time for which a used refresh token is remembered. The storage has forgotten the token after its use; this mark is
 for requests that read the storage before."""
-_SKEW_SECONDS = 60
-"""Time for which a used assertion is remembered after its expiry. FastMCP accepts clocks that differ by 30 seconds."""
 
 
 def protect_codes(provider: OAuthProvider, once: SingleUse) -> None:
@@ -95,7 +94,7 @@ def protect_client_assertions(manager: "CIMDClientManager", once: SingleUse) -> 
 async def _take_assertion(once: SingleUse, kind: str, assertion: str) -> bool:
     """Mark a verified assertion as used. Return False if it was used before."""
     claims = cast("dict[str, Any]", json.loads(urlsafe_b64decode(assertion.split(".")[1].encode())))
-    return await once.claim(kind, str(claims["iss"]), str(claims["jti"]), until=float(claims["exp"]) + _SKEW_SECONDS)
+    return await once.claim(kind, str(claims["iss"]), str(claims["jti"]), until=float(claims["exp"]) + SKEW_SECONDS)
 
 
 def method_of(owner: Any, name: str) -> Callable[..., Awaitable[Any]]:

@@ -1,24 +1,39 @@
-"""The part of Redis in which the replicas share logins."""
+"""The part of Redis in which the replicas share logins.
+
+A request to a route of a login waits for a slow Redis, because it belongs to a person who waits anyway: its commands
+are patient, see `anyreplica.shared.lost_redis`. The check of a token belongs to a call, so its commands are quick.
+"""
 
 import asyncio
 import logging
 import math
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from anyreplica.auth.caller import digest
-from anyreplica.shared.lost_redis import translate_redis_errors
+from anyreplica.http.limits import Shares
+from anyreplica.shared.lost_redis import PERSIST_SECONDS, patiently, retry_for, translate_redis_errors
 from anyreplica.shared.outage import Outage
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
+T = TypeVar("T")
+
 logger = logging.getLogger(__name__)
+
+MOST_WAITING = 32
+"""Maximum number of patient commands of logins in a replica at the same time. This is half of the connections for
+patient commands: calls in sessions use the others. Further commands are quick. One address has half of them."""
+
+_WAITING_SECONDS = 60.0
+"""Time for which the commands of one request are patient, in seconds. The longest request, for a token, sends about 20
+commands."""
 
 _LEASE_SECONDS = 6
 """Time after which the lock of a killed replica is free."""
@@ -41,22 +56,38 @@ class LoginUnavailable(OSError):
 
 @dataclass
 class RequestOutage:
-    """Whether the current request could not reach Redis.
+    """Whether the current request could not reach Redis, and whether its commands are patient.
 
     FastMCP answers most errors of its storage as if a token or a client were unknown. A client would then throw its
     tokens away and start a new login. So a replica notes the loss of Redis, and answers HTTP 503 instead.
+
+    Attributes:
+        address: the address of the client of a patient request. None: the request is not patient.
+        noted: whether Redis could not be reached.
+        seconds: time for which the next commands of the request are patient, in seconds.
     """
 
+    address: str | None = None
     noted: bool = False
+    seconds: float = _WAITING_SECONDS
+
+    @property
+    def is_patient(self) -> bool:
+        """Whether the next command is patient."""
+        return self.address is not None and not self.noted and self.seconds > 0
 
 
 _CURRENT: ContextVar[RequestOutage | None] = ContextVar("login_outage", default=None)
 
 
 @contextmanager
-def noting_outages() -> Iterator[RequestOutage]:
-    """Note inside the `with` block whether Redis could not be reached, even if FastMCP hides the error."""
-    outage = RequestOutage()
+def noting_outages(address: str | None = None) -> Iterator[RequestOutage]:
+    """Note inside the `with` block whether Redis could not be reached, even if FastMCP hides the error.
+
+    Args:
+        address: the address of a client that waits for a slow Redis. None: the commands of the block are quick.
+    """
+    outage = RequestOutage(address)
     token = _CURRENT.set(outage)
     try:
         yield outage
@@ -72,10 +103,16 @@ def _unavailable(reason: str) -> LoginUnavailable:
 
 
 class SharedLogins:
-    """The client of Redis, with the names of the keys of logins. `name` is the name of the server."""
+    """The client of Redis, with the names of the keys of logins.
 
-    def __init__(self, redis: "Redis", name: str) -> None:
+    Args:
+        name: the name of the server.
+        most_waiting: maximum number of patient commands at the same time.
+    """
+
+    def __init__(self, redis: "Redis", name: str, most_waiting: int = MOST_WAITING) -> None:
         self.redis = redis
+        self._waiting = Shares(most_waiting)
         self._prefix = f"{name}:login"
         self._outage = Outage(logger, "logins are refused")
 
@@ -83,11 +120,48 @@ class SharedLogins:
         """Return the name of a key. It contains only a hash of `parts`, because they may be secret."""
         return f"{self._prefix}:{kind}:{digest(*parts)}"
 
-    @contextmanager
-    def reaching(self) -> Iterator[None]:
-        """Raise `LoginUnavailable` if Redis cannot be reached inside the `with` block."""
+    async def reach(self, command: Callable[[], Awaitable[T]], *, repeatable: bool = True) -> T:
+        """Send a command to Redis and return its result.
+
+        After a command of a request that failed, its other commands fail at once: the request gets HTTP 503 anyway.
+
+        Args:
+            command: the command.
+            repeatable: whether the command may be sent again if its answer is lost.
+
+        Raises:
+            LoginUnavailable: Redis cannot be reached.
+        """
+        request = _CURRENT.get()
         with self._outage.required(_unavailable):
-            yield
+            if request is not None and request.noted:
+                raise OSError("no answer to an earlier command of the request")
+            if request is None or not request.is_patient or self._waiting.room(request.address or "") <= 0:
+                return await command()
+            return await self._wait_for(command, request, repeatable=repeatable)
+
+    async def attempt(self, command: Callable[[], Awaitable[object]]) -> None:
+        """Send a command to Redis whose failure does not matter to the request."""
+        request = _CURRENT.get()
+        with suppress(OSError), translate_redis_errors():
+            await (patiently(command()) if request is not None and request.is_patient else command())
+
+    async def _wait_for(self, command: Callable[[], Awaitable[T]], request: RequestOutage, *, repeatable: bool) -> T:
+        async def send() -> T:
+            with translate_redis_errors():
+                return await command()
+
+        address, seconds = request.address or "", min(request.seconds, PERSIST_SECONDS)
+        self._waiting.add(address, 1)
+        began = time.monotonic()
+        try:
+            if repeatable:
+                return await retry_for(send, seconds)
+            async with asyncio.timeout(seconds):
+                return await patiently(send())
+        finally:
+            request.seconds -= time.monotonic() - began
+            self._waiting.add(address, -1)
 
 
 class SharedLock:
@@ -137,18 +211,21 @@ class SharedLock:
         """Release the lock."""
         if self._renewal is not None:
             self._renewal.cancel()
-        with suppress(OSError), translate_redis_errors():  # without Redis, the lease ends by itself
-            await self._shared.redis.eval(_RELEASE, 1, self._key, self._token)
+        # Without Redis, the lease ends by itself.
+        await self._shared.attempt(lambda: self._shared.redis.eval(_RELEASE, 1, self._key, self._token))
 
     async def _set(self) -> bool:
-        with self._shared.reaching():
-            return bool(await self._shared.redis.set(self._key, self._token, nx=True, ex=self._lease_seconds))
+        redis, seconds = self._shared.redis, self._lease_seconds
+        return bool(
+            await self._shared.reach(lambda: redis.set(self._key, self._token, nx=True, ex=seconds), repeatable=False)
+        )
 
     async def _renew(self) -> None:
+        redis, seconds = self._shared.redis, str(self._lease_seconds)
         while True:
             await asyncio.sleep(self._renew_seconds)
-            with suppress(OSError), translate_redis_errors():  # no outage of the request: its work may already be done
-                await self._shared.redis.eval(_RENEW, 1, self._key, self._token, str(self._lease_seconds))
+            # Do not fail the request: it may have finished its work.
+            await self._shared.attempt(lambda: redis.eval(_RENEW, 1, self._key, self._token, seconds))
 
 
 class SingleUse:
@@ -163,11 +240,10 @@ class SingleUse:
 
     async def claim(self, kind: str, *parts: str, until: float) -> bool:
         """Set a mark that lasts until a time, in seconds since the epoch. Return False if it is set already."""
-        seconds = max(1, math.ceil(until - time.time()))
-        with self._shared.reaching():
-            return bool(await self._shared.redis.set(self._shared.key(kind, *parts), b"", nx=True, ex=seconds))
+        redis, key, seconds = self._shared.redis, self._shared.key(kind, *parts), max(1, math.ceil(until - time.time()))
+        return bool(await self._shared.reach(lambda: redis.set(key, b"", nx=True, ex=seconds), repeatable=False))
 
     async def is_taken(self, kind: str, *parts: str) -> bool:
         """Return whether a mark is set."""
-        with self._shared.reaching():
-            return bool(await self._shared.redis.exists(self._shared.key(kind, *parts)))
+        key = self._shared.key(kind, *parts)
+        return bool(await self._shared.reach(lambda: self._shared.redis.exists(key)))

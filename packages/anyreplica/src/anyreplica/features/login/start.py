@@ -13,7 +13,7 @@ from anyreplica.features.login.limits import Attempts, LoginLimits, StoredBytes
 from anyreplica.features.login.login import Login
 from anyreplica.features.login.providers import check_provider, issuing, keep_spelling
 from anyreplica.features.login.settings import LoginSettings
-from anyreplica.features.login.shared import SharedLogins, SingleUse
+from anyreplica.features.login.shared import MOST_WAITING, SharedLogins, SingleUse
 from anyreplica.http.limits import Body
 
 if TYPE_CHECKING:
@@ -31,7 +31,9 @@ def begin(provider: AuthProvider | None, settings: LoginSettings, redis: "Redis 
     Raises:
         StartupError: the replicas cannot use the provider.
     """
-    shared = None if redis is None else SharedLogins(redis, settings.mcp_name)
+    # Requests that wait for Redis hold at most half of the places of logins.
+    most_waiting = min(MOST_WAITING, max(1, settings.max_in_flight // 2))
+    shared = None if redis is None else SharedLogins(redis, settings.mcp_name, most_waiting)
     if provider is None:
         provider = _named(settings, shared)
     check_provider(provider, settings, settings.planned)
@@ -74,15 +76,17 @@ def _limit(provider: AuthProvider, stored: StoredBytes | None) -> None:
     from fastmcp.server.auth import OAuthProxy  # noqa: PLC0415
 
     from anyreplica.features.login import compat  # noqa: PLC0415
+    from anyreplica.features.login.assertions import UsedAssertions  # noqa: PLC0415
     from anyreplica.features.login.documents import ClientDocuments  # noqa: PLC0415
     from anyreplica.features.login.registration import refuse_large_registrations  # noqa: PLC0415
     from anyreplica.features.login.sharing import limit_storage  # noqa: PLC0415
 
     documents = ClientDocuments()
+    used = None if stored is None else UsedAssertions()
     for part in issuing(provider):
         refuse_large_registrations(part)
         if isinstance(part, OAuthProxy):
-            compat.limit_fetches(part, documents)
+            compat.limit_clients(part, documents, used)
             if stored is not None:
                 limit_storage(part, stored)
 

@@ -51,8 +51,7 @@ class LoginStorage:
     async def get(self, key: str, *, collection: str | None = None) -> Value | None:
         """Return a value, or None. Raise `LoginUnavailable` if Redis cannot be reached."""
         name = self._name(collection, key)
-        with self._shared.reaching():
-            sealed = await self._shared.redis.get(name)
+        sealed = await self._shared.reach(lambda: self._shared.redis.get(name))
         return self._opened(name, sealed) if isinstance(sealed, bytes) else None
 
     async def put(
@@ -63,19 +62,17 @@ class LoginStorage:
         seconds = UNUSED_SECONDS if ttl is None else max(1, math.ceil(float(ttl)))
         sealed = self._sealed(name, value)
         await self._stored.add(len(sealed))
-        with self._shared.reaching():
-            await self._shared.redis.set(name, sealed, ex=seconds)
+        await self._shared.reach(lambda: self._shared.redis.set(name, sealed, ex=seconds))
 
     async def delete(self, key: str, *, collection: str | None = None) -> bool:
         """Remove a value. Return whether it was there."""
-        with self._shared.reaching():
-            return bool(await self._shared.redis.delete(self._name(collection, key)))
+        name = self._name(collection, key)
+        return bool(await self._shared.reach(lambda: self._shared.redis.delete(name), repeatable=False))
 
     async def ttl(self, key: str, *, collection: str | None = None) -> tuple[Value | None, float | None]:
         """Return a value and the time until it expires, in seconds."""
-        value = await self.get(key, collection=collection)
-        with self._shared.reaching():
-            left = await self._shared.redis.pttl(self._name(collection, key))
+        value, name = await self.get(key, collection=collection), self._name(collection, key)
+        left = await self._shared.reach(lambda: self._shared.redis.pttl(name))
         return (value, left / 1000) if value is not None and left > 0 else (None, None)
 
     async def get_many(self, keys: Sequence[str], *, collection: str | None = None) -> list[Value | None]:
@@ -113,8 +110,8 @@ class LoginStorage:
         if value is None:
             return
         name = self._name(collection, key)
-        with self._shared.reaching():
-            await self._shared.redis.set(name, self._sealed(name, value), ex=seconds, xx=True)
+        sealed = self._sealed(name, value)
+        await self._shared.reach(lambda: self._shared.redis.set(name, sealed, ex=seconds, xx=True))
 
     def _name(self, collection: str | None, key: str) -> str:
         return self._shared.key("state", collection or "", key)
