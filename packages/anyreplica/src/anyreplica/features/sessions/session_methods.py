@@ -20,12 +20,12 @@ from mcp_types import (
 )
 
 from anyreplica.components.not_found import RESOURCE_NOT_FOUND
-from anyreplica.features.sessions.channel import SESSION
 from anyreplica.features.sessions.records import MOST_RESOURCES, MOST_URI_BYTES, SessionRecords
 from anyreplica.features.sessions.session import Session
 from anyreplica.http.request_record import record_of
 from anyreplica.mcp.compat import sdk
 from anyreplica.mcp.compat.sdk_server import SdkServer
+from anyreplica.mcp.handshake_sessions import SESSION
 
 _TOO_MANY = (
     f"Too many subscriptions: a session has at most {MOST_RESOURCES}, with at most {MOST_URI_BYTES} bytes of URIs; "
