@@ -35,7 +35,8 @@ class AccessSettings(SettingsGroup):
     """Headers of a request that other servers get, in addition to `traceparent`, `tracestate` and `Accept-Language`,
     comma-separated. The other servers are those behind a proxy (`run URL`, `create_proxy`), behind
     `FastMCP.from_openapi`, and those that a tool calls with a client of FastMCP. Headers that carry credentials, such
-    as `Authorization`, are refused if callers must authenticate: use `DOWNSTREAM_TOKENS_FILE`."""
+    as `Authorization`, are refused if callers must authenticate: use `DOWNSTREAM_TOKENS_FILE`, and for
+    `FastMCP.from_openapi` also `downstream.CallerAuth`."""
 
     @field_validator("public_url")
     @classmethod
