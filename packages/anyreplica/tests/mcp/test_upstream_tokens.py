@@ -126,7 +126,7 @@ def test_a_token_of_a_proxy_never_goes_over_plain_http(
     exchanging: Exchanging, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A proxy of a server at `http://` gets an error instead of a token, unless the server is this machine."""
-    url = "http://mcp.example.com/mcp"
+    url = "http://0.0.0.0:1/mcp"  # an address of this machine that is not a loopback address
     with logged_in(proxied(url, "url"), named(exchanging, url)) as users, pytest.raises(CallFailed):
         users.authorization("ada")
     assert "its token must not go over plain HTTP" in caplog.text

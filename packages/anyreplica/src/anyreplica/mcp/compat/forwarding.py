@@ -41,8 +41,8 @@ def forward_only(mcp: FastMCP, settings: CoreSettings) -> None:
     if secret and (settings.auth_enabled or login_name(mcp, settings)):
         raise StartupError(
             f"FORWARD_HEADERS={secret[0]}: this header carries the credentials of callers, which must not leave this "
-            "server; remove it, and give other servers tokens of their own with DOWNSTREAM_TOKENS_FILE (proxies get them "
-            "by themselves, and the client of FastMCP.from_openapi with auth=downstream.CallerAuth())"
+            "server; remove it, and give other servers tokens of their own with DOWNSTREAM_TOKENS_FILE (proxies get "
+            "them by themselves, and the client of FastMCP.from_openapi with auth=downstream.CallerAuth())"
         )
     allowed = _ALWAYS | frozenset(settings.forward_headers)
 
