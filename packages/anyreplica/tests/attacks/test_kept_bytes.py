@@ -108,6 +108,37 @@ def test_calls_whose_clients_hang_up(attack: Attack, tmp_path: Path, with_redis:
 
 
 @pytest.mark.parametrize("with_redis", [False, True])
+def test_calls_of_many_addresses_whose_clients_hang_up(attack: Attack, tmp_path: Path, with_redis: bool) -> None:
+    """Results of 1.6 MB fit into a call's limit, so the limits of the callers and of the replica hold them back."""
+    with attacked(attack, tmp_path, with_redis=with_redis) as (replica, redis):
+        url, before, most = replica.server.url, replica.rss, 0.0
+        good = start(url, EVERYTHING, **{"X-Forwarded-For": "192.0.2.200"})
+        with replica.beside_good_client(longest=1.5):
+            for number in range(1, 13):
+                client = start(url, EVERYTHING, **{"X-Forwarded-For": f"192.0.2.{number}"})
+                for _ in range(3):
+                    for _ in range(5):
+                        with replica.connect() as connection:
+                            connection.sendall(call_of(client, "log_and_repeat", text=TEXT, times=4))
+                            first_message(connection)
+                    until(lambda: is_idle(replica), "the calls have ended")
+                    most = max(most, redis())
+            with sent(good, url, "log_and_repeat", text="mine") as events:
+                assert "mine" in list(events)[-1][1], "a connected client still gets everything"
+        page = get(f"{url}/metrics").text
+        kept, refused = (
+            float(re.findall(rf"(?m)^{name} (\S+)", page)[0])
+            for name in ("mcp_calls_kept_bytes", "mcp_calls_not_kept_total")
+        )
+        print(f"{kept / 1e6:.0f} MB kept, {refused:.0f} refused.")
+        print(f"{replica.rss - before:.0f} MB more in the replica, {most:.0f} MB in Redis.")
+        assert 16 << 20 < kept <= 32 << 20, "more than the share of one caller, at most the limit of the replica"
+        assert refused > 100
+        assert replica.rss < before + GROWTH
+        assert most < REDIS
+
+
+@pytest.mark.parametrize("with_redis", [False, True])
 def test_large_answers(attack: Attack, tmp_path: Path, with_redis: bool) -> None:
     """60 answers of 3.9 MB reach their calls, and neither the answers nor the results stay."""
     with attacked(attack, tmp_path, with_redis=with_redis) as (replica, redis):
