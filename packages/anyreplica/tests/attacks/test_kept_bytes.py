@@ -12,7 +12,7 @@ import pytest
 
 from conftest import until
 from tests.attacks.conftest import Attack, Attacked
-from tests.calls import BOTH, get
+from tests.calls import BOTH, ENVELOPE, get, post, request
 from tests.damage import wire
 from tests.replicas import RedisServer
 from tests.sessions.client import ADA, EVERYTHING, AskedClient, said, start
@@ -257,3 +257,33 @@ def test_a_call_beyond_its_budget(attack: Attack, tmp_path: Path) -> None:
             error = list(rest)[-1][1]
             assert "was not kept for a client that resumes the call" in error
             assert '"id":7' in error
+
+
+def test_tasks_with_large_results(attack: Attack) -> None:
+    """100 tasks with results of 3.9 MB leave little memory. The last ones get an error that names the limit."""
+    replica = attack(MCP_COMPONENTS=f"{PACKS},tests.packs.as_task", SHUTDOWN_GRACE_SECONDS="1")
+    url, before = replica.server.url, replica.rss
+    extensions = {"io.modelcontextprotocol/tasks": dict[str, Any]()}
+    meta = {**ENVELOPE, "io.modelcontextprotocol/clientCapabilities": {"extensions": extensions}}
+    headers = {"Accept": BOTH, "MCP-Protocol-Version": "2026-07-28"}
+
+    def ask(method: str, target: str, **params: Any) -> Any:
+        named = {**headers, "Mcp-Method": method, "Mcp-Name": target}
+        return post(url, json=request(method, {**params, "_meta": meta}), headers=named).json()["result"]
+
+    def ended(task: str) -> bool:
+        found.append(ask("tasks/get", task, taskId=task))
+        return bool(found[-1]["status"] != "working")
+
+    found: list[Any] = []
+    with replica.beside_good_client(longest=1.5):
+        for _ in range(100):
+            arguments = {"text": TEXT, "times": 10}
+            result = ask("tools/call", "repeat_as_task", name="repeat_as_task", arguments=arguments)
+            if task := result.get("taskId"):
+                until(lambda task=task: ended(task), "the task has ended")  # type: ignore[misc]
+            else:
+                found.append({"result": result})
+    assert "JOBS_MAX_TASK_BYTES" in found[-1]["result"]["content"][0]["text"]
+    print(f"{replica.rss - before:.0f} MB more in the replica.")
+    assert replica.rss < before + GROWTH
