@@ -119,5 +119,10 @@ class CallerAuth(httpx2.Auth):
             yield request
 
 
+def give_tokens(tokens: UpstreamTokens) -> None:
+    """Let each `CallerAuth` send these tokens."""
+    CallerAuth.tokens = tokens
+
+
 def _host_of(url: httpx2.URL) -> str:
     return url.netloc.decode("ascii")
