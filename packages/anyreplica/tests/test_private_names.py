@@ -105,6 +105,8 @@ PUBLIC = {"_replace", "_exit", "_current_frames"}
 PATCHED = {
     "anyio._core._eventloop.threadlocals.current_cancel_scope": "anyio._backends._asyncio",
     "fastmcp.FastMCP.__init__": "fastmcp.server.server",
+    "fastmcp.client.transports.SSETransport.connect_session": "fastmcp.client.transports.sse",
+    "fastmcp.client.transports.StreamableHttpTransport.connect_session": "fastmcp.client.transports.http",
     "fastmcp.server.auth.ssrf.resolve_hostname": "fastmcp.server.auth.ssrf",
     "fastmcp.server.providers.aggregate.gather": "fastmcp.server.providers.aggregate",
     "fastmcp_tasks.context.snapshot_codec": "fastmcp_tasks.context",

@@ -26,7 +26,7 @@ from anyreplica.http.uvicorn.connections import KEY, Connections
 from anyreplica.mcp.catalogue import version_of
 from anyreplica.mcp.compat import mounts
 from anyreplica.mcp.compat.forwarding import refuse_credentials
-from anyreplica.mcp.compat.state_store import SharedState
+from anyreplica.mcp.compat.state_store import StateStore
 from anyreplica.mcp.endpoint import McpEndpoint
 from anyreplica.mcp.lenient import endpoint_class
 from anyreplica.mcp.own_work import own_work, warm_up
@@ -38,6 +38,7 @@ from anyreplica.process.replica import replica_name
 from anyreplica.routes.custom import arrange, open_requests, paths_of, refuse_needed_paths
 from anyreplica.routes.health import DeepHealth, health_routes
 from anyreplica.routes.home import home_route, version_route
+from anyreplica.shared.session_state import RedisState, StateLimits
 
 logger = logging.getLogger(__name__)
 
@@ -110,8 +111,14 @@ def _own_parts(share: Sharing, connections: Connections) -> Parts:
 def _use_sessions(server: PreparedServer, replica: Replica, endpoint: McpEndpoint) -> None:
     """Let the endpoint use the sessions that a feature attaches, and choose the store of their state."""
     endpoint.sessions = next((parts.sessions for parts in replica.parts if parts.sessions is not None), None)
-    state = None if replica.redis is None else SharedState(replica.redis, server.settings.mcp_name)
-    server.setup.store_state(state, whole=endpoint.sessions is not None and endpoint.sessions.keeps_state)
+    settings, sessions = server.settings, endpoint.sessions
+    keeps_state = sessions is not None and sessions.keeps_state
+    limits = StateLimits(settings.session_state_bytes)
+    shared = None if replica.redis is None else RedisState(replica.redis, settings.mcp_name, limits)
+    state = StateStore(limits, shared, settings.trusted_proxies, keeps_state=keeps_state)
+    server.setup.store_state(state, keeps_state=keeps_state)
+    if sessions is not None and sessions.keeps_state:
+        sessions.on_end.append(state.end_session)
 
 
 def _lifespan(

@@ -16,7 +16,8 @@ host. A tool may let this error pass to its caller. All calls of a process share
 host.
 
 If the operator configured token exchange for a host (`DOWNSTREAM_TOKENS_FILE`), calls of this host carry a token of the
-tool's caller: the client exchanges the caller's token for one of the API.
+tool's caller: the client exchanges the caller's token for one of the API. Proxies of MCP servers do the same. For
+another HTTP client, such as that of `FastMCP.from_openapi`, there is `CallerAuth`.
 """
 
 from anyreplica.features.downstream.clients import client, close, closing, configure, get, post, request
@@ -30,10 +31,12 @@ from anyreplica.features.downstream.errors import (
     Unreachable,
     Unusable,
 )
+from anyreplica.features.downstream.exchange.upstreams import CallerAuth
 from anyreplica.features.downstream.http_client import Downstream
 
 __all__ = [
     "BadStatus",
+    "CallerAuth",
     "CircuitOpen",
     "Downstream",
     "DownstreamError",

@@ -13,7 +13,7 @@ import pytest
 
 from conftest import until
 from tests.attacks.conftest import Attack, Attacked
-from tests.calls import BOTH, HEADERS, get, legacy, request
+from tests.calls import BOTH, ENVELOPE, HEADERS, get, legacy, post, request
 from tests.damage import wire
 from tests.replicas import RedisServer
 from tests.sessions.client import ADA, EVERYTHING, VERSION, AskedClient, said, start
@@ -105,6 +105,37 @@ def test_calls_whose_clients_hang_up(attack: Attack, tmp_path: Path, with_redis:
                 assert reply.status_code == 200
                 assert "mine" in list(rest)[-1][1]
         print(f"{replica.rss - before:.0f} MB more in the replica, {most:.0f} MB in Redis.")
+        assert replica.rss < before + GROWTH
+        assert most < REDIS
+
+
+@pytest.mark.parametrize("with_redis", [False, True])
+def test_calls_of_many_addresses_whose_clients_hang_up(attack: Attack, tmp_path: Path, with_redis: bool) -> None:
+    """Results of 1.6 MB fit into a call's limit, so the limits of the callers and of the replica hold them back."""
+    with attacked(attack, tmp_path, with_redis=with_redis) as (replica, redis):
+        url, before, most = replica.server.url, replica.rss, 0.0
+        good = start(url, EVERYTHING, **{"X-Forwarded-For": "192.0.2.200"})
+        with replica.beside_good_client(longest=1.5):
+            for number in range(1, 13):
+                client = start(url, EVERYTHING, **{"X-Forwarded-For": f"192.0.2.{number}"})
+                for _ in range(3):
+                    for _ in range(5):
+                        with replica.connect() as connection:
+                            connection.sendall(call_of(client, "log_and_repeat", text=TEXT, times=4))
+                            first_message(connection)
+                    until(lambda: is_idle(replica), "the calls have ended")
+                    most = max(most, redis())
+            with sent(good, url, "log_and_repeat", text="mine") as events:
+                assert "mine" in list(events)[-1][1], "a connected client still gets everything"
+        page = get(f"{url}/metrics").text
+        kept, refused = (
+            float(re.findall(rf"(?m)^{name} (\S+)", page)[0])
+            for name in ("mcp_calls_kept_bytes", "mcp_calls_not_kept_total")
+        )
+        print(f"{kept / 1e6:.0f} MB kept, {refused:.0f} refused.")
+        print(f"{replica.rss - before:.0f} MB more in the replica, {most:.0f} MB in Redis.")
+        assert 16 << 20 < kept <= 32 << 20, "more than the share of one caller, at most the limit of the replica"
+        assert refused > 100
         assert replica.rss < before + GROWTH
         assert most < REDIS
 
@@ -281,3 +312,33 @@ def test_ended_sessions_of_one_address(attack: Attack, tmp_path: Path, with_redi
         assert "your ended sessions keep their limit of 262144 bytes (a quarter of RESUME_BYTES)" in reply.text
         assert redis() - before < 1
         assert good.ended(url).status_code == 404
+
+
+def test_tasks_with_large_results(attack: Attack) -> None:
+    """100 tasks with results of 3.9 MB leave little memory. The last ones get an error that names the limit."""
+    replica = attack(MCP_COMPONENTS=f"{PACKS},tests.packs.as_task", SHUTDOWN_GRACE_SECONDS="1")
+    url, before = replica.server.url, replica.rss
+    extensions = {"io.modelcontextprotocol/tasks": dict[str, Any]()}
+    meta = {**ENVELOPE, "io.modelcontextprotocol/clientCapabilities": {"extensions": extensions}}
+    headers = {"Accept": BOTH, "MCP-Protocol-Version": "2026-07-28"}
+
+    def ask(method: str, target: str, **params: Any) -> Any:
+        named = {**headers, "Mcp-Method": method, "Mcp-Name": target}
+        return post(url, json=request(method, {**params, "_meta": meta}), headers=named).json()["result"]
+
+    def ended(task: str) -> bool:
+        found.append(ask("tasks/get", task, taskId=task))
+        return bool(found[-1]["status"] != "working")
+
+    found: list[Any] = []
+    with replica.beside_good_client(longest=1.5):
+        for _ in range(100):
+            arguments = {"text": TEXT, "times": 10}
+            result = ask("tools/call", "repeat_as_task", name="repeat_as_task", arguments=arguments)
+            if task := result.get("taskId"):
+                until(lambda task=task: ended(task), "the task has ended")  # type: ignore[misc]
+            else:
+                found.append({"result": result})
+    assert "JOBS_MAX_TASK_BYTES" in found[-1]["result"]["content"][0]["text"]
+    print(f"{replica.rss - before:.0f} MB more in the replica.")
+    assert replica.rss < before + GROWTH

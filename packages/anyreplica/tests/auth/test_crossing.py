@@ -11,6 +11,8 @@ import httpx2
 import pytest
 from fastmcp import Client as FastMCPClient
 from fastmcp import FastMCP
+from fastmcp.prompts import Prompt
+from fastmcp.resources import Resource, ResourceTemplate
 from fastmcp.server import create_proxy
 from fastmcp.server.auth import StaticTokenVerifier, require_scopes
 from fastmcp.server.dependencies import get_access_token
@@ -185,6 +187,75 @@ def test_a_list_with_checks_is_not_cached(made: Callable[[], FastMCP], first: st
     with served(login(made())) as client:
         for token in (first, "admin", "alice-a", "admin"):
             assert listed(client, token, version) == expected[token]
+
+
+LISTS = {
+    "resources/list": ("resources", "uri"),
+    "resources/templates/list": ("resourceTemplates", "uriTemplate"),
+    "prompts/list": ("prompts", "name"),
+}
+"""The method of each other list, its field in the result, and the field that identifies an entry."""
+
+
+def with_checks() -> FastMCP:
+    """Return a server with a resource, a template and a prompt for everybody, and one each for admins."""
+    mcp = FastMCP("server")
+    for name, check in (("look", None), ("wipe", require_scopes("admin"))):
+        mcp.add_resource(Resource.from_function(lambda: "done", uri=f"{name}://it", name=name, auth=check))
+        mcp.add_template(
+            ResourceTemplate.from_function(lambda x: x, uri_template=f"{name}://{{x}}", name=name, auth=check)
+        )
+        mcp.add_prompt(Prompt.from_function(lambda: "done", name=name, auth=check))
+    return mcp
+
+
+def with_checks_below() -> FastMCP:
+    """Return a server with this server mounted."""
+    front = FastMCP("front")
+    front.mount(with_checks())
+    return front
+
+
+class HidingAll(FastMCP):
+    """A server that hides all but the tools from everybody but admins, in its own way."""
+
+    async def list_resources(self, *, run_middleware: bool = True) -> Any:
+        return _for_admins(await super().list_resources(run_middleware=run_middleware))
+
+    async def list_resource_templates(self, *, run_middleware: bool = True) -> Any:
+        return _for_admins(await super().list_resource_templates(run_middleware=run_middleware))
+
+    async def list_prompts(self, *, run_middleware: bool = True) -> Any:
+        return _for_admins(await super().list_prompts(run_middleware=run_middleware))
+
+
+def _for_admins(found: Any) -> Any:
+    token = get_access_token()
+    is_admin = token is not None and "admin" in token.scopes
+    return [each for each in found if is_admin or "wipe" not in each.key]
+
+
+def overriding_all() -> FastMCP:
+    """Return a server of a class that overrides the lists."""
+    mcp = HidingAll("server")
+    for name in ("look", "wipe"):
+        mcp.add_resource(Resource.from_function(lambda: "done", uri=f"{name}://it", name=name))
+        mcp.add_template(ResourceTemplate.from_function(lambda x: x, uri_template=f"{name}://{{x}}", name=name))
+        mcp.add_prompt(Prompt.from_function(lambda: "done", name=name))
+    return mcp
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("first", ["admin", "alice-a"])
+@pytest.mark.parametrize("made", [with_checks, with_checks_below, overriding_all])
+def test_no_list_with_checks_is_cached(made: Callable[[], FastMCP], first: str, version: str) -> None:
+    """Resources, templates and prompts: whoever asks first, each caller gets the list of what it may use."""
+    with served(login(made())) as client:
+        for method, (field, identity) in LISTS.items():
+            for token in (first, "admin", "alice-a", "admin"):
+                found = ask(client, token, method, {}, version)["result"][field]
+                names = sorted(each[identity].partition(":")[0] for each in found)
+                assert names == (["look", "wipe"] if token == "admin" else ["look"]), (method, token)
 
 
 def kid_server() -> FastMCP:

@@ -85,7 +85,17 @@ ALLOWED += ['pip install "anyreplica @ git+https://git.example.com/anyreplica#su
 ALLOWED += ["pip install --no-deps --require-hashes -r locks/server.lock", "pip install {package} $NAME <name>"]
 ALLOWED += ["pip install granian", "pipx run copier copy anyreplica ../my-server", "npm ci --prefix tests"]
 ALLOWED += ["npm install @modelcontextprotocol/sdk@1.32.2", "a requirement that pip installs: requirement"]
-ALLOWED += ["make add PACKAGE=…"]
+ALLOWED += [
+    "make add PACKAGE=…",
+    "uv run --with ./packages/anyreplica pytest",
+    "uv run server.py",
+    "conda install fastmcp",
+]
+ALLOWED += ['dependencies = ["anyreplica"]\n[tool.uv.sources]\nanyreplica = { path = "../anyreplica" }\n']
+ALLOWED += [
+    'dependencies = ["anyreplica @ git+https://git.example.com/anyreplica"]',
+    'pip = ["-m", "pip", "install", "-q"]',
+]
 
 
 @pytest.mark.parametrize(
@@ -107,6 +117,19 @@ ALLOWED += ["make add PACKAGE=…"]
         ("Enter a requirement, such as anyreplica==0.2.0.", ["anyreplica"]),
         ("anyreplica[traces]>=0.2", ["anyreplica"]),
         ("RUN pip3 install evil # a comment with words", ["evil"]),
+        ("uv run --with anyreplica anyreplica run server.py", ["anyreplica"]),
+        ("uv run --python 3.12 --with=evil script.py", ["evil"]),
+        ("fastmcp run server.py --with 'evil[traces]' --with evil2", ["evil", "evil2"]),
+        ("uvx --with evil evil2 serve", ["evil", "evil2"]),
+        ('subprocess.run([sys.executable, "-m", "pip", "install", "anyreplica"])', ["anyreplica"]),
+        ("run(uv, 'pip', 'install', *to, 'evil==1', str(wheel))", ["evil"]),
+        ('RUN ["uv", "run", "--with", "evil", "server.py"]', ["evil"]),
+        ('{"command": "uvx", "args": ["--from", "evil", "serve"]}', ["evil"]),
+        ('dependencies = ["anyreplica"]\n', ["anyreplica"]),
+        ('[project]\ndependencies = [\n    "fastmcp>=3",\n    "evil[x] >= 2; python_version > \'3\'",\n]\n', ["evil"]),
+        ('# dependencies = ["evil"]\n', ["evil"]),
+        ("poetry add --group dev evil", ["evil"]),
+        ("conda install -c conda-forge -n mine evil", ["evil"]),
         *((text, []) for text in ALLOWED),
     ],
 )

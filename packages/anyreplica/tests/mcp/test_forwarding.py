@@ -1,13 +1,12 @@
 """Which headers of a request reach tools and other servers: never the credentials of a caller."""
 
-import threading
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
-import uvicorn
 from fastmcp import Client as FastMCPClient
 from fastmcp import FastMCP
 from fastmcp.server import create_proxy
@@ -20,8 +19,8 @@ from anyreplica import Feature, Parts, Replica, Settings, StartupError, create_a
 from anyreplica.features.keys.tokens import Tokens
 from anyreplica.settings.rate import NO_RATE
 from anyreplica.testing import Client, replica
-from conftest import free_port, until
 from tests.calls import HEADERS, request
+from tests.mcp.upstream import serving
 
 KEY = "a-key-with-more-than-32-characters-for-a-caller"
 SECRETS = {
@@ -53,25 +52,9 @@ def ours(headers: dict[str, str]) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def upstream() -> Iterator[str]:
-    """The URL of another MCP server, whose tool `seen` and resource `seen://` return the headers of their request."""
-    mcp = FastMCP("upstream")
-
-    @mcp.tool
-    def seen() -> dict[str, str]:
-        return dict(get_http_request().headers)
-
-    @mcp.resource("seen://headers")
-    def seen_resource() -> str:
-        return str(dict(get_http_request().headers))
-
-    port = free_port()
-    server = uvicorn.Server(uvicorn.Config(mcp.http_app(stateless_http=True), port=port, log_level="error"))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    until(lambda: server.started, "the other server has started")
-    yield f"http://127.0.0.1:{port}/mcp"
-    server.should_exit = True
-    thread.join(30)
+    """The URL of another MCP server, see `serving`."""
+    with serving() as url:
+        yield url
 
 
 def settings(**values: Any) -> Settings:
@@ -115,6 +98,22 @@ def test_a_proxied_server_gets_no_credentials(upstream: str, form: str) -> None:
         assert headers_at(client, "seen") == passed_on
 
 
+@pytest.mark.parametrize("form", ["url", "client.json", "mounted"])
+@pytest.mark.parametrize("kind", ["resource", "template", "prompt"])
+def test_proxied_resources_and_prompts_get_no_credentials(upstream: str, form: str, kind: str) -> None:
+    """A server gets the credentials of a caller with no request: not to read a resource, nor for a prompt."""
+    with replica(lambda: create_app(proxied(upstream, form), settings())) as client:
+        client.http.headers.update(SENT)
+        one = client.with_token(KEY)
+        if kind == "prompt":
+            text = one.prompt("seen_prompt")
+        else:
+            text = one.read("seen://headers" if kind == "resource" else "seen://headers/one")
+        seen = json.loads(text)
+    assert seen.pop("name", "one") == "one"
+    assert ours(seen) == ALLOWED
+
+
 def test_the_operator_names_more_headers(upstream: str) -> None:
     """`FORWARD_HEADERS` adds names, in any case of letters."""
     with replica(lambda: create_app(proxied(upstream, "url"), settings(forward_headers=("X-TENANT",)))) as client:
@@ -124,7 +123,7 @@ def test_the_operator_names_more_headers(upstream: str) -> None:
 @pytest.mark.parametrize("name", ["Authorization", "x-api-key", "Signature", "signature-input", "Cookie"])
 def test_credentials_cannot_be_named(upstream: str, name: str) -> None:
     """If callers must authenticate, `FORWARD_HEADERS` with a header of credentials stops the start."""
-    with pytest.raises(StartupError, match=rf"^FORWARD_HEADERS={name.lower()}: .*DOWNSTREAM_TOKENS_FILE$"):
+    with pytest.raises(StartupError, match=rf"^FORWARD_HEADERS={name.lower()}: .*DOWNSTREAM_TOKENS_FILE .*CallerAuth"):
         create_app(proxied(upstream, "url"), settings(forward_headers=(name,)))
 
 

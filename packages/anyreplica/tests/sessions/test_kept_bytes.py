@@ -8,12 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anyreplica.components.deadline import Pauses
-from anyreplica.features.sessions import kept_bytes
 from anyreplica.features.sessions.event_store import FOREIGN, UNKNOWN, LocalEvents
-from anyreplica.features.sessions.kept_bytes import EVENT_BYTES, Expiring, KeptBytes
+from anyreplica.features.sessions.kept_bytes import EVENT_BYTES, KeptBytes
 from anyreplica.features.sessions.waiting_calls import WaitingCall, WaitingCalls
 from anyreplica.http.limits import InFlight, Memory, Shares
 from anyreplica.mcp.call import ClientRequestError
+from anyreplica.shared import expiring
+from anyreplica.shared.expiring import Expiring
 from anyreplica.shared.notifier import Notifier
 
 pytestmark = pytest.mark.anyio
@@ -44,7 +45,7 @@ def test_entries_expire(steps: list[tuple[str, str, int]]) -> None:
     clock, model = SimpleNamespace(now=0.0), dict[str, tuple[int, float]]()
     expired, gone = list[int](), list[int]()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kept_bytes, "time", SimpleNamespace(monotonic=lambda: clock.now))
+        patch.setattr(expiring, "time", SimpleNamespace(monotonic=lambda: clock.now))
         found: Expiring[int] = Expiring(expired.append)
         for number, (step, name, seconds) in enumerate(steps):
             if step == "add":

@@ -1,12 +1,34 @@
 """What the endpoint asks of the feature that has the sessions of handshake-protocol clients."""
 
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from starlette.types import Receive, Scope, Send
 
-from anyreplica.http.request_record import Headers, RequestRecord
+from anyreplica.http.request_record import Headers, RequestRecord, record_of
 from anyreplica.mcp.call import Call
 from anyreplica.mcp.message import Notification, Request, Response
+
+SESSION = "sessions.opened"
+"""The note of a request about its opened session."""
+
+
+class OpenedSession(Protocol):
+    """The session of a request."""
+
+    @property
+    def key(self) -> str:
+        """A text that identifies the session."""
+
+    @property
+    def expires(self) -> float:
+        """Time at which the session ends, in seconds since 1970."""
+
+
+def opened_session(scope: Scope) -> OpenedSession | None:
+    """Return the session of a request. None: the request has none, or it has not been opened."""
+    notes = record_of(scope).notes
+    return None if notes is None else notes.get(SESSION)
 
 
 class HandshakeSessions(Protocol):
@@ -14,9 +36,11 @@ class HandshakeSessions(Protocol):
 
     Attributes:
         keeps_state: whether a session keeps state between its calls.
+        on_end: functions to call with the key of a session that its client has ended.
     """
 
     keeps_state: bool
+    on_end: list[Callable[[str], Awaitable[None]]]
 
     def call(
         self,

@@ -12,7 +12,7 @@ from anyreplica.components.compat import choose_masking
 from anyreplica.mcp.compat import mounts, sdk, state_store
 from anyreplica.mcp.compat.log_levels import share_levels
 from anyreplica.mcp.compat.sdk_server import SdkServer
-from anyreplica.mcp.compat.state_store import SharedState
+from anyreplica.mcp.compat.state_store import StateStore
 from anyreplica.mcp.own_work import can_hide_own_work
 from anyreplica.mcp.registry import Prepare
 
@@ -32,9 +32,8 @@ class ServerSetup:
         self._prepare = prepare
         self._shows_errors = shows_errors
         self._limits_tools = limits_tools
-        self._state: SharedState | None = None
-        self._whole_state = False
-        self._stores_state = False
+        self._state: StateStore | None = None
+        self._keeps_state = False
 
     def apply(self) -> None:
         """Prepare all servers: their components, the masking of their errors, and their stores of session state.
@@ -54,12 +53,11 @@ class ServerSetup:
                 server.middleware[:] = [InnerVisibility(partial(mounts.outer_names, self.mcp, server)), *others]
             if self._limits_tools:
                 mounts.watch_proxies(server, self._limit_proxied)
-            if self._whole_state:
+            if self._keeps_state:
                 share_levels(server)
-            if self._stores_state:
+            if self._state is not None:
                 # Each server has state of its own. All replicas number their servers in the same order.
-                state = self._state.part(number) if self._state is not None and number else self._state
-                state_store.store_state(server, state, whole=self._whole_state)
+                state_store.store_state(server, self._state.part(number))
 
     def _limit_proxied(self, proxied: FastMCP) -> None:
         """Apply the lists of tools in a server behind a proxy, and in all servers inside it."""
@@ -71,9 +69,13 @@ class ServerSetup:
                 server.middleware[:] = [ProxiedVisibility(self.mcp, names), *others]
             mounts.watch_proxies(server, self._limit_proxied)
 
-    def store_state(self, state: SharedState | None, *, whole: bool) -> None:
-        """Choose the store for session state, see `state_store.store_state`."""
-        self._state, self._whole_state, self._stores_state = state, whole, True
+    def store_state(self, state: StateStore, *, keeps_state: bool) -> None:
+        """Choose the store for session state.
+
+        Args:
+            keeps_state: whether a session of a client keeps state between its calls.
+        """
+        self._state, self._keeps_state = state, keeps_state
         self.apply()
 
 

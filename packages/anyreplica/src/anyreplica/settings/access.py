@@ -36,7 +36,7 @@ class AccessSettings(SettingsGroup):
     comma-separated. The other servers are those behind a proxy (`run URL`, `create_proxy`), behind
     `FastMCP.from_openapi`, and those that a tool calls with a client of FastMCP. Headers that carry credentials, such
     as `Authorization`, are refused if callers must authenticate, or if ASGI middleware of the server's author may
-    authenticate them: use `DOWNSTREAM_TOKENS_FILE`."""
+    authenticate them: use `DOWNSTREAM_TOKENS_FILE`, and for `FastMCP.from_openapi` also `downstream.CallerAuth`."""
 
     @field_validator("public_url")
     @classmethod

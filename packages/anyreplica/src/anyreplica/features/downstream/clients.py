@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 import httpx2
 
 from anyreplica.features.downstream.exchange.caller_tokens import CallerTokens
+from anyreplica.features.downstream.exchange.upstreams import UpstreamTokens, give_tokens
 from anyreplica.features.downstream.hosts import Hosts
 from anyreplica.features.downstream.http_client import Downstream
 from anyreplica.features.downstream.settings import DownstreamSettings
@@ -14,6 +15,8 @@ from anyreplica.features.downstream.settings import DownstreamSettings
 HOSTS = Hosts(DownstreamSettings.model_construct())
 _TOKEN_ENDPOINTS = Downstream(HOSTS)
 TOKENS = CallerTokens(_TOKEN_ENDPOINTS.post)
+UPSTREAMS = UpstreamTokens(TOKENS)
+give_tokens(UPSTREAMS)
 _DEFAULT = Downstream(HOSTS, tokens=TOKENS)
 _CLIENTS = weakref.WeakSet([_DEFAULT, _TOKEN_ENDPOINTS])
 
@@ -29,6 +32,7 @@ def configure(settings: DownstreamSettings, caller_token: Callable[[], str | Non
         StartupError: `DOWNSTREAM_TOKENS_FILE` is not valid.
     """
     TOKENS.configure(settings.downstream_tokens_file, caller_token)
+    UPSTREAMS.seconds = settings.downstream_timeout_seconds
     HOSTS.configure(settings)
 
 

@@ -12,6 +12,7 @@ from anyreplica.features.downstream import clients
 from anyreplica.features.downstream.clients import HOSTS, TOKENS
 from anyreplica.features.downstream.exchange.entry import read
 from anyreplica.features.downstream.settings import DownstreamSettings
+from anyreplica.mcp.compat.forwarding import authorize_proxies
 
 _BREAKER = {"closed": 0, "half-open": 1, "open": 2}
 
@@ -65,6 +66,8 @@ class DownstreamCalls(Feature):
 
     def attach(self, replica: Replica) -> Parts:
         clients.configure(self.settings, caller_token)
+        has_tokens = self.settings.downstream_tokens_file is not None
+        authorize_proxies(clients.UPSTREAMS.for_session if has_tokens else None)
         return Parts(collectors=[DownstreamMetrics()], open_first=[clients.closing()])
 
     def in_worker(self, name: str) -> Sequence[AbstractAsyncContextManager[None]]:

@@ -35,7 +35,9 @@ class DownstreamSettings(CoreSettings):
     """Maximum size of a response of an API, in bytes. A call with a larger response fails."""
     downstream_tokens_file: Path | None = None
     """Path of a TOML file with one table for each host that gets tokens in the name of the callers. The table says
-    which authorization server exchanges a caller's token for a token of this host. Empty: no token exchange."""
+    which authorization server exchanges a caller's token for a token of this host. The calls of `downstream`, proxies
+    (`run URL`, `create_proxy`) and HTTP clients with `downstream.CallerAuth` send these tokens. Empty: no token
+    exchange."""
 
     def doubts(self) -> Iterator[str]:
         yield from super().doubts()

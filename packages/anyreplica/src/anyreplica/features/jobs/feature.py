@@ -4,13 +4,15 @@ import asyncio
 import logging
 import time
 from collections.abc import Iterator
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from fastmcp import FastMCP
-from fastmcp.tools import Tool
+from fastmcp.tools import FunctionTool, Tool
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from anyreplica.components.containment import AsyncFunction
 from anyreplica.components.discovery import Discovered
 from anyreplica.components.importing import DiscoveryError
 from anyreplica.components.job import JOB_TOOLS
@@ -21,6 +23,7 @@ from anyreplica.features.jobs.routes import JobRoutes
 from anyreplica.features.jobs.server_tasks import offer_tasks
 from anyreplica.features.jobs.service import JobService, check_url
 from anyreplica.features.jobs.settings import JobSettings
+from anyreplica.features.jobs.task_bytes import TaskBytes
 from anyreplica.features.jobs.tools import tools_of
 from anyreplica.settings.extras import require_extra
 
@@ -83,6 +86,13 @@ class Jobs(Feature):
 
     settings: JobSettings
 
+    @cached_property
+    def _task_bytes(self) -> TaskBytes:
+        return TaskBytes(self.settings.jobs_max_task_bytes)
+
+    def wrap_tool(self, tool: FunctionTool, function: AsyncFunction) -> AsyncFunction:
+        return self._task_bytes.limited(function) if tool.task_config.supports_tasks() else function
+
     def check_server(self, mcp: FastMCP, components: Discovered, replicas: int) -> None:
         tools = {item.component.name: item.where for item in components.components if isinstance(item.component, Tool)}
         for name in (*components.jobs, *(JOB_TOOLS if components.jobs else ())):
@@ -120,4 +130,4 @@ class Jobs(Feature):
             require_extra("jobs", f"job {min(service.jobs)!r}")
         for tool in tools_of(service):
             mcp.add_tool(tool)
-        offer_tasks(mcp, service, self.settings)
+        offer_tasks(mcp, service, self.settings, self._task_bytes)

@@ -24,6 +24,7 @@ from anyreplica.components.asking import has_rounds
 from anyreplica.features.jobs.extension import TASKS_EXTENSION, JobTasks, TaskParams, UpdateParams
 from anyreplica.features.jobs.service import JobService
 from anyreplica.features.jobs.settings import JobSettings
+from anyreplica.features.jobs.task_bytes import TaskBytes
 from anyreplica.mcp.compat import mounts, sdk
 from anyreplica.mcp.compat.sdk import selected_version
 from anyreplica.settings.errors import StartupError
@@ -58,12 +59,14 @@ class TaskRounds(ServerExtension):
 
     Args:
         tools: FastMCP's tasks extension of the server.
+        kept: counts the bytes of tasks.
     """
 
     identifier = TASKS_EXTENSION
 
-    def __init__(self, tools: ServerExtension) -> None:
+    def __init__(self, tools: ServerExtension, kept: TaskBytes) -> None:
         self.tools = tools
+        self._kept = kept
 
     def settings(self) -> dict[str, Any]:
         return self.tools.settings()
@@ -92,8 +95,14 @@ class TaskRounds(ServerExtension):
             found = await handlers.tasks_get(self.tools.server, task)
             about = found.model_dump(exclude={"result_type", "result", "error", "input_requests"}, exclude_unset=True)
             return _question(found, own) or CreateTaskResult(**about)
+        arguments, caller = params.arguments or {}, current_owner()
+        if not self._kept.has_room(caller, arguments) and await _becomes_task(params, context):
+            raise self._kept.refusal("the arguments")
         outcome = await self.tools.intercept_tool_call(params, context, call_next)
-        if isinstance(outcome, CreateTaskResult) and await _asks_first(params, context):
+        if not isinstance(outcome, CreateTaskResult):
+            return outcome
+        self._kept.keep(caller, arguments)
+        if await _asks_first(params, context):
             return await self._first_question(outcome.task_id, own) or outcome
         return outcome
 
@@ -109,6 +118,14 @@ class TaskRounds(ServerExtension):
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LAST_LOOK)
         return None
+
+
+async def _becomes_task(params: CallToolRequestParams, context: Context) -> bool:
+    """Return whether FastMCP creates a task for a call."""
+    version = selected_version(params.meta)
+    tool = await context.fastmcp.get_tool(params.name, VersionSpec(eq=version) if version else None)
+    declared = context.client_extension_settings(TASKS_EXTENSION) is not None
+    return tool is not None and tool.task_config.supports_tasks() and declared
 
 
 async def _asks_first(params: CallToolRequestParams, context: Context) -> bool:
@@ -139,10 +156,13 @@ def task_tools(mcp: FastMCP) -> list[str]:
     return sorted(each.name for each in components if isinstance(each, Tool) and each.task_config.supports_tasks())
 
 
-def offer_tasks(mcp: FastMCP, service: JobService, settings: JobSettings) -> None:
+def offer_tasks(mcp: FastMCP, service: JobService, settings: JobSettings, kept: TaskBytes | None = None) -> None:
     """Offer the tasks extension for the jobs of a server and for its tools with `task=True`.
 
     The author may have added FastMCP's extension with options. Its other options then come from the settings of jobs.
+
+    Args:
+        kept: counts the bytes of tasks. None: nothing else counts them.
 
     Raises:
         StartupError: the package of FastMCP's extension is not installed, several replicas share no queue, or the
@@ -162,7 +182,7 @@ def offer_tasks(mcp: FastMCP, service: JobService, settings: JobSettings) -> Non
         sdk.replace_extension(mcp, own)  # binds it to the server
     if own is not None:
         _configure(own, names, settings)
-        own = TaskRounds(own)
+        own = TaskRounds(own, kept or TaskBytes(settings.jobs_max_task_bytes))
         sdk.replace_extension(mcp, own)
     if service.off:
         return

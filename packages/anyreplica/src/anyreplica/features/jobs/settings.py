@@ -37,6 +37,11 @@ class JobSettings(CoreSettings):
     """Time for which a finished job without a retention of its own is kept, in seconds."""
     jobs_max_result_bytes: int = Field(1024 * 1024, ge=1)
     """Maximum size of the result of a job, as JSON, in bytes. A job with a larger result fails."""
+    jobs_max_task_bytes: int = Field(64 * 1024 * 1024, ge=1024 * 1024)
+    """Maximum memory of the arguments and results of tools with `task=True`, in bytes. FastMCP keeps them in `JOBS_URL`
+    until 15 minutes after the end of a task. Each replica counts what it writes there. One caller may use at most half
+    of it, and all clients without authentication are one caller. Beyond a limit, a task is refused, or its result is
+    an error."""
     jobs_wait_seconds: Seconds = Field(5, ge=0)
     """Maximum time that a call of a job's tool waits for the result, in seconds; never more than half of
     `CALL_TIMEOUT_SECONDS`. After this time, the reply says how to get the result."""

@@ -25,13 +25,11 @@ from anyreplica.http.refusal import Refused
 from anyreplica.http.request_record import headers_of, note, record_of
 from anyreplica.mcp.call import NO_STREAM, Call, ClientRequestError, NoClientChannel
 from anyreplica.mcp.compat.log_levels import SessionState
+from anyreplica.mcp.handshake_sessions import SESSION
 from anyreplica.mcp.message import Request
 from anyreplica.shared.lost_redis import retry_for
 
 logger = logging.getLogger(__name__)
-
-SESSION = "sessions.opened"
-"""The note of a request about its opened session."""
 
 _BEGIN_SECONDS = 1.5
 """Time for which a call that does not wait for its client tries to begin its events, in seconds. It is short, because

@@ -8,8 +8,8 @@ import time
 from typing import TYPE_CHECKING
 
 from anyreplica.auth.caller import digest
-from anyreplica.features.sessions.kept_bytes import Expiring
 from anyreplica.http.limits import Shares
+from anyreplica.shared.expiring import Expiring
 from anyreplica.shared.lost_redis import translate_redis_errors
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple, Protocol
 
-from anyreplica.features.sessions.kept_bytes import EVENT_BYTES, Expiring
+from anyreplica.features.sessions.kept_bytes import EVENT_BYTES
+from anyreplica.shared.expiring import Expiring
 from anyreplica.shared.notifier import COMMAND_PREFIX, Notifier
 
 FOREIGN, UNKNOWN = 0, -1

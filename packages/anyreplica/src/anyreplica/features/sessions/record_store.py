@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from anyreplica.auth.caller import digest
-from anyreplica.features.sessions.kept_bytes import Expiring
 from anyreplica.features.sessions.session import Session
 from anyreplica.http.limits import Shares
+from anyreplica.shared.expiring import Expiring
 from anyreplica.shared.lost_redis import translate_redis_errors
 
 if TYPE_CHECKING:

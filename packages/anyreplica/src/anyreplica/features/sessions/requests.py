@@ -146,6 +146,7 @@ class SessionRequests:
 
     def __init__(self, sessions: Sessions, limits: RequestLimits, taken: AdoptedCalls) -> None:
         self.keeps_state = sessions.records is not None
+        self.on_end: list[Callable[[str], Awaitable[None]]] = []
         self._sessions = sessions
         self._limits = limits
         self._taken = taken
@@ -237,6 +238,8 @@ class SessionRequests:
                 await self._stream(session, scope, receive, send)
             else:
                 await self._sessions.end(session, self._sessions.caller(scope))
+                for function in self.on_end:
+                    await function(session.key)
                 await send_response(scope, send, 204, (), b"")
         finally:
             release()

@@ -21,13 +21,13 @@ from mcp_types import (
 from starlette.types import Scope
 
 from anyreplica.components.not_found import RESOURCE_NOT_FOUND
-from anyreplica.features.sessions.channel import SESSION
 from anyreplica.features.sessions.records import RecordRefused, SessionRecords
 from anyreplica.features.sessions.session import Session
 from anyreplica.http.refusal import UNAVAILABLE
 from anyreplica.http.request_record import record_of
 from anyreplica.mcp.compat import sdk
 from anyreplica.mcp.compat.sdk_server import SdkServer
+from anyreplica.mcp.handshake_sessions import SESSION
 
 
 class SessionMethods:

@@ -1,15 +1,19 @@
-"""Which headers of a request FastMCP passes on to other servers.
+"""Which headers of a request FastMCP passes on to other servers, and which tokens proxies get.
 
 FastMCP passes on nearly all headers of a caller, also its credentials: in each proxy, in each client that a tool opens,
 and in the requests of `FastMCP.from_openapi`. This module lets only an allow-list through. It replaces one function of
 FastMCP, which all of them call. A test starts each kind of proxy, so that it fails if FastMCP finds another way.
 """
 
+import contextlib
+import copy
 import functools
 import inspect
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any
 
+import httpx2
 from fastmcp import FastMCP
 from fastmcp.server import dependencies
 
@@ -40,7 +44,8 @@ def refuse_credentials(settings: CoreSettings, reason: str = "") -> None:
     if secret:
         raise StartupError(
             f"FORWARD_HEADERS={secret[0]}: this header carries the credentials of callers, which must not leave this "
-            f"server{reason}; remove it, and give other servers tokens of their own with DOWNSTREAM_TOKENS_FILE"
+            f"server{reason}; remove it, and give other servers tokens of their own with DOWNSTREAM_TOKENS_FILE "
+            "(proxies get them by themselves, and the client of FastMCP.from_openapi with auth=downstream.CallerAuth())"
         )
 
 
@@ -73,3 +78,48 @@ def forward_only(mcp: FastMCP, settings: CoreSettings, authenticating: Sequence[
     for name, module in list(sys.modules.items()):  # some modules have imported the function by its name
         if name.startswith("fastmcp.") and getattr(module, "get_http_headers", None) is before:
             module.get_http_headers = get_http_headers  # type: ignore[attr-defined]
+
+
+Authorize = Callable[[str], Awaitable[httpx2.Auth | None]]
+"""Returns the authentication of the current caller for the URL of an MCP server. None: the server gets no token."""
+_connects: dict[type, Any] = {}
+"""FastMCP's own functions that connect a session, by the class of the transport."""
+
+
+def authorize_proxies(authorize: Authorize | None) -> None:
+    """From now on, authenticate each session of a proxy with its MCP server, in the whole process.
+
+    What the author has configured for the server comes first: an `auth`, or a header `Authorization`. A client that a
+    tool opens is no proxy.
+
+    Args:
+        authorize: None: do not authenticate the sessions of proxies any more.
+    """
+    if authorize is None and not _connects:
+        return
+    from fastmcp.client.transports import SSETransport, StreamableHttpTransport  # noqa: PLC0415  # a slow import
+
+    for kind in (SSETransport, StreamableHttpTransport):
+        _connects.setdefault(kind, kind.connect_session)
+    SSETransport.connect_session = _authorized(_connects[SSETransport], authorize)  # type: ignore[method-assign]
+    http = StreamableHttpTransport
+    StreamableHttpTransport.connect_session = _authorized(_connects[http], authorize)  # type: ignore[method-assign]
+
+
+def _authorized(connect: Any, authorize: Authorize | None) -> Any:
+    if authorize is None:
+        return connect
+
+    @functools.wraps(connect)
+    @contextlib.asynccontextmanager
+    async def connect_session(self: Any, *, transport_options: Any = None, **options: Any) -> AsyncIterator[Any]:
+        is_proxy = transport_options is not None and transport_options.forward_incoming_headers
+        if is_proxy and self.auth is None and "authorization" not in map(str.lower, self.headers):
+            auth = await authorize(self.url)
+            if auth is not None:
+                self = copy.copy(self)  # callers share the transport, but not the token
+                self.auth = auth
+        async with connect(self, transport_options=transport_options, **options) as session:
+            yield session
+
+    return connect_session
