@@ -251,3 +251,16 @@ def test_state_without_a_session_ends_with_its_request(store: list[StateStore], 
                 return store[0]._local.used == 0
 
             until(is_empty, "the state has ended with its request")
+
+
+@pytest.mark.parametrize("redis_url", [None, "redis://127.0.0.1:1"])
+def test_a_request_without_a_session_needs_no_redis(redis_url: str | None, caplog: pytest.LogCaptureFixture) -> None:
+    """A replica starts and answers without its Redis, although FastMCP asks for the state of a session in each list."""
+    secret: dict[str, Any] = {"request_state_keys": secrets.token_hex(32)}
+    with keeping(redis_url=redis_url, **secret) as client:
+        for tool in ("remember", "recall"):
+            body = request("tools/call", {"name": tool, "arguments": {"size": 10} if tool == "remember" else {}})
+            reply = client.http.post("/mcp", json=body, headers={"Accept": BOTH})
+            assert reply.json()["result"]["isError"] is False, reply.text
+        assert "remember" in client.http.post("/mcp", json=request("tools/list"), headers={"Accept": BOTH}).text
+    assert [each.message for each in caplog.records if each.levelname == "ERROR" or "state" in each.message] == []
