@@ -26,7 +26,7 @@ URI_BYTES = 128
 LEVEL, STREAM, RESOURCE = "level", "stream", "resource:"
 """Names of the fields of a record. A subscription has a field whose name begins with `RESOURCE`."""
 
-Written = Literal["written", "session", "caller", "server"]
+WriteOutcome = Literal["written", "session", "caller", "server"]
 """The result of writing a field: `written`, or whose limit has no room for it."""
 
 
@@ -40,7 +40,7 @@ class RecordStore(Protocol):
     async def read(self, session: Session) -> dict[str, str]:
         """Return all fields of a session."""
 
-    async def write(self, session: Session, caller: str, name: str, value: str) -> Written:
+    async def write(self, session: Session, caller: str, name: str, value: str) -> WriteOutcome:
         """Write a field, if there is room for it."""
 
     async def remove(self, session: Session, name: str, value: str) -> None:
@@ -77,7 +77,7 @@ class LocalRecords:
         record = self._records.get(session.key)
         return {} if record is None else dict(record.fields)
 
-    async def write(self, session: Session, caller: str, name: str, value: str) -> Written:
+    async def write(self, session: Session, caller: str, name: str, value: str) -> WriteOutcome:
         self._records.expire()
         record = self._records.get(session.key)
         cost = 0 if record is not None else RECORD_BYTES
@@ -171,7 +171,7 @@ class RedisRecords:
             fields: Any = await self._redis.hgetall(self._keys(session)[0])
         return {name.decode(): value.decode() for name, value in fields.items() if name != b"caller"}
 
-    async def write(self, session: Session, caller: str, name: str, value: str) -> Written:
+    async def write(self, session: Session, caller: str, name: str, value: str) -> WriteOutcome:
         limits = [MOST_RESOURCES, MOST_URI_BYTES, *self._shares, RECORD_BYTES, URI_BYTES]
         arguments = [*self._arguments(session), name, value, digest(caller)[:32], *limits]
         with translate_redis_errors():
