@@ -309,7 +309,7 @@ def test_ended_sessions_of_one_address(attack: Attack, tmp_path: Path, with_redi
                 reply = http.delete(f"{url}/mcp", headers=headers)
                 statuses.append(reply.status_code)
         assert statuses == [204] * most + [503] * 20
-        assert "your ended sessions keep their limit of 262144 bytes (a quarter of RESUME_BYTES)" in reply.text
+        assert "your ended sessions have reached their limit of 262144 bytes (a quarter of RESUME_BYTES)" in reply.text
         assert redis() - before < 1
         assert good.ended(url).status_code == 404
 

@@ -200,11 +200,11 @@ async def test_ended_sessions_are_limited(kind: str, redis: RedisServer, tmp_pat
         assert await store.end("good", time.time() + 60, "good") == ""
         refused = [await store.end(f"{number}", soon, "one") for number in range(12)]
         assert refused[:10] == [""] * 10
-        assert "your ended sessions keep their limit of 1920 bytes (a quarter of RESUME_BYTES)" in refused[10]
+        assert "your ended sessions have reached their limit of 1920 bytes (a quarter of RESUME_BYTES)" in refused[10]
         assert await store.end("0", soon, "one") == "", "it has ended already"
         others = [await store.end(f"{number}+", soon, f"{number}") for number in range(11)]
         assert [text == "" for text in others] == [True] * 9 + [False] * 2
-        assert "all ended sessions keep their limit of 3840 bytes" in await store.end("last", soon, "other")
+        assert "all ended sessions have reached their limit of 3840 bytes" in await store.end("last", soon, "other")
         assert await store.has_ended("good")
         assert not await store.has_ended("11")
         await asyncio.sleep(3.1)

@@ -19,6 +19,7 @@ from redis.asyncio import Redis
 
 from anyreplica import Settings, create_app
 from anyreplica.features.keys.key import hash_of
+from anyreplica.features.sessions import ended_sessions
 from anyreplica.mcp.compat.state_store import StateStore
 from anyreplica.shared.session_state import VALUE_BYTES, LocalState, RedisState, StateLimits, StateValues
 from anyreplica.testing import Client, replica
@@ -230,6 +231,21 @@ def test_state_lasts_as_long_as_its_session(store: list[StateStore], keys: dict[
         assert one.call("remember", size=10) == "10"
         (entry,) = store[0]._local._groups._entries.values()
         assert 0 < entry.expires - time.monotonic() <= 100
+
+
+def test_a_session_without_a_note_of_its_end_loses_its_state(
+    keys: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beyond the limit of ended sessions, a session id stays valid, but what the session has kept is removed."""
+    monkeypatch.setattr(ended_sessions, "ENDED_BYTES", MIB // 4)  # so that there is room for one note
+    with keeping(resume_bytes=MIB, **keys) as client:
+        Caller(client, "ada").end()
+        last = Caller(client, "ada")
+        assert last.call("remember", size=10) == "10"
+        reply = client.http.delete("/mcp", headers=last._headers)
+        assert reply.status_code == 503
+        assert "stays valid until it expires" in reply.text
+        assert last.call("recall") == "0"
 
 
 @pytest.mark.parametrize("sessions", ["off", "ask", "full"])

@@ -2,6 +2,8 @@
 
 import hashlib
 import re
+import time
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
@@ -18,8 +20,6 @@ from anyreplica.settings.rate import NO_RATE, Rate
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-import time
-from collections import OrderedDict
 
 ANYBODY = "anybody"
 """The owner of everything that requests create while authentication is off."""

@@ -8,6 +8,9 @@ from typing import Generic, TypeVar
 
 V = TypeVar("V")
 
+_SPARE = 100
+"""Number of outdated times that the heap of a small dictionary may have."""
+
 
 @dataclass(slots=True)
 class _Entry(Generic[V]):
@@ -21,7 +24,8 @@ class Expiring(Generic[V]):
     """A dictionary whose entries expire. No method takes longer the more entries there are.
 
     The heap has a time for each entry, at which the entry may expire. If the lifetime of an entry is extended, the
-    heap does not change at once. The entry gets its new time in the heap when the old time comes.
+    heap does not change at once. The entry gets its new time in the heap when the old time comes. The heap also has
+    times of entries that were removed, but never more than times of others.
 
     Args:
         on_expire: a function to call with each value that expires.
@@ -40,7 +44,7 @@ class Expiring(Generic[V]):
         self.remove(name)
         expires = time.monotonic() + seconds
         self._entries[name] = _Entry(value, expires, expires)
-        heapq.heappush(self._heap, (expires, name))
+        self._push(expires, name)
 
     def remove(self, name: str) -> None:
         """Let an entry expire now."""
@@ -61,7 +65,13 @@ class Expiring(Generic[V]):
         entry.expires = time.monotonic() + seconds
         if entry.expires < entry.due:
             entry.due = entry.expires
-            heapq.heappush(self._heap, (entry.due, name))
+            self._push(entry.due, name)
+
+    def _push(self, due: float, name: str) -> None:
+        heapq.heappush(self._heap, (due, name))
+        if len(self._heap) > 2 * len(self._entries) + _SPARE:
+            self._heap = [(entry.due, each) for each, entry in self._entries.items()]
+            heapq.heapify(self._heap)
 
     def expire(self) -> None:
         """Remove all entries that have expired."""

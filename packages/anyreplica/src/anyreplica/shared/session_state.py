@@ -184,7 +184,8 @@ end
 
 local function count(of, amount)
   add('group:' .. of, amount)
-  add('caller:' .. redis.call('HGET', bytes, 'of:' .. of), amount)
+  local caller = redis.call('HGET', bytes, 'of:' .. of)
+  if caller then add('caller:' .. caller, amount) end  -- a Redis that is full may have dropped the counts
   add('all', amount)
 end
 

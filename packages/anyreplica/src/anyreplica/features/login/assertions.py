@@ -53,9 +53,13 @@ def assertion_id(assertion: str) -> AssertionId:
         raise ValueError("The assertion must be a JWT with the claims jti and exp") from None
     if not isinstance(found, str) or not 0 < len(found) <= LONGEST_ID:
         raise ValueError(f"The jti of the assertion must be a text of at most {LONGEST_ID} characters")
-    if not isinstance(expires, int | float) or not math.isfinite(expires):
-        raise ValueError("The exp of the assertion must be a number")
-    return AssertionId(found, expires + SKEW_SECONDS)
+    try:
+        until = float(expires) + SKEW_SECONDS
+    except (ValueError, TypeError, OverflowError):  # a whole number may have hundreds of digits
+        until = math.inf
+    if isinstance(expires, str) or not math.isfinite(until):
+        raise ValueError("The exp of the assertion must be a time in seconds")
+    return AssertionId(found, until)
 
 
 class UsedAssertions:

@@ -26,10 +26,13 @@ together. A part has a power of two as its length, so that there are few parts, 
 def _refusal(most: int, share: int, name: str) -> str:
     """Return the text of the error beyond a limit."""
     if name == "caller":
-        text = f"your ended sessions keep their limit of {share} bytes (a quarter of RESUME_BYTES)"
+        whose, limit = "your", f"{share} bytes (a quarter of RESUME_BYTES)"
     else:
-        text = f"all ended sessions keep their limit of {most} bytes (half of RESUME_BYTES)"
-    return f"The session cannot be ended now: {text} until they expire"
+        whose, limit = "all", f"{most} bytes (half of RESUME_BYTES)"
+    return (
+        "The session id stays valid until it expires, because the notes about "
+        f"{whose} ended sessions have reached their limit of {limit}."
+    )
 
 
 class LocalEndedSessions:

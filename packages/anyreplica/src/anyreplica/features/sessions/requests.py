@@ -237,9 +237,9 @@ class SessionRequests:
             if opens:
                 await self._stream(session, scope, receive, send)
             else:
-                await self._sessions.end(session, self._sessions.caller(scope))
                 for function in self.on_end:
                     await function(session.key)
+                await self._sessions.end(session, self._sessions.caller(scope))
                 await send_response(scope, send, 204, (), b"")
         finally:
             release()

@@ -205,15 +205,16 @@ class Sessions:
             caller: the caller of the request, whose share of the limits counts.
 
         Raises:
-            Refused: HTTP 503: Redis cannot be reached for some seconds, or the ended sessions have reached a limit.
+            Refused: HTTP 503: Redis cannot be reached for some seconds, or the ended sessions have reached a limit. In
+                the second case, the session has lost its record, and its id stays valid until it expires.
         """
         with self.outage.required(lambda _: Refused.retry_later("The session cannot be ended now; retry later.")):
             refused = await retry_for(partial(self._answers.end, session.key, session.expires, caller))
-            if refused:
-                raise Refused.retry_later(f"{refused}; this session ends by itself.")
             if self.records is not None:
                 await patiently(self.records.drop(session))
                 await patiently(self.records.changed(session))
+        if refused:
+            raise Refused.retry_later(refused)
 
 
 def _call(sealed: bytes, identity: int | str) -> str:

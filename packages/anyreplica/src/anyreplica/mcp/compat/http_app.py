@@ -71,11 +71,11 @@ def added_by_http_app(mcp: FastMCP, endpoint: str) -> Added:
     options = {name: value for name, value in options.items() if takes_all or name in accepted}
     try:
         own = mcp.http_app(**options)  # type: ignore[arg-type]
+        plain = FastMCP.http_app(mcp, **options)  # type: ignore[arg-type]  # made second: the other may set mcp.auth
     except Exception as error:
         raise StartupError(f"{where}: {type(error).__name__}: {error}") from error
     if not isinstance(own, Starlette):
         raise _lost(where, f"it returns {type(own).__name__} instead of FastMCP's app")
-    plain = FastMCP.http_app(mcp, **options)  # type: ignore[arg-type]  # made second: the other may have set mcp.auth
     try:
         return _compared(own, plain, mcp)
     except _LostError as lost:
