@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 import pytest
 from redis.asyncio import Redis
@@ -123,6 +124,27 @@ async def test_the_lock_of_a_dead_owner_ends(shared: SharedLogins) -> None:
     began = time.monotonic()
     async with SharedLock(shared, "grant", "id"):
         assert time.monotonic() - began > 0.5
+
+
+async def test_a_lock_that_ended_before_its_answer_came_is_taken_again(
+    shared: SharedLogins, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer of a slow Redis may come when the lease is over, and another request holds the lock."""
+    key, taken, tries = shared.key("grant", "id"), shared.redis.set, 0
+
+    async def slow(name: Any, value: Any, **options: Any) -> object:
+        nonlocal tries
+        tries += 1
+        found = await taken(name, value, **options)
+        if tries == 1:
+            await taken(name, "another replica", px=300)
+            await asyncio.sleep(0.1)
+        return found
+
+    monkeypatch.setattr(shared.redis, "set", slow)
+    async with SharedLock(shared, "grant", "id", renew_seconds=0.05):
+        assert await shared.redis.get(key) != b"another replica"
+    assert tries > 1
 
 
 async def test_a_request_does_not_wait_for_ever(shared: SharedLogins) -> None:

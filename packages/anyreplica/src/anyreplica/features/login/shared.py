@@ -35,8 +35,8 @@ _WAITING_SECONDS = 60.0
 """Time for which the commands of one request are patient, in seconds. The longest request, for a token, sends about 20
 commands."""
 
-_LEASE_SECONDS = 6
-"""Time after which the lock of a killed replica is free."""
+_LEASE_SECONDS = 12
+"""Time after which the lock of a killed replica is free. A slow Redis must answer two renewals in this time."""
 
 _RENEW_SECONDS = 2.0
 
@@ -215,17 +215,25 @@ class SharedLock:
         await self._shared.attempt(lambda: self._shared.redis.eval(_RELEASE, 1, self._key, self._token))
 
     async def _set(self) -> bool:
-        redis, seconds = self._shared.redis, self._lease_seconds
-        return bool(
-            await self._shared.reach(lambda: redis.set(self._key, self._token, nx=True, ex=seconds), repeatable=False)
+        redis, seconds, asked = self._shared.redis, self._lease_seconds, time.monotonic()
+        taken = await self._shared.reach(
+            lambda: redis.set(self._key, self._token, nx=True, ex=seconds), repeatable=False
         )
+        if taken and time.monotonic() - asked > self._renew_seconds:
+            # A slow Redis may have set the lock long before its answer came: the lock may have ended again.
+            taken = await self._shared.reach(self._renewed)
+        return bool(taken)
 
     async def _renew(self) -> None:
-        redis, seconds = self._shared.redis, str(self._lease_seconds)
         while True:
             await asyncio.sleep(self._renew_seconds)
             # Do not fail the request: it may have finished its work.
-            await self._shared.attempt(lambda: redis.eval(_RENEW, 1, self._key, self._token, seconds))
+            await self._shared.attempt(self._renewed)
+
+    async def _renewed(self) -> bool:
+        """Renew the lease. Return False if the lock has another owner or none."""
+        redis = self._shared.redis
+        return bool(await redis.eval(_RENEW, 1, self._key, self._token, str(self._lease_seconds)))
 
 
 class SingleUse:
