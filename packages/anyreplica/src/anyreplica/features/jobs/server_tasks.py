@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from fastmcp import Context, FastMCP
+from fastmcp.exceptions import NotFoundError
 from fastmcp.server.extensions import MethodBinding, ServerExtension, ToolCallContinuation, ToolCallOutcome
 from fastmcp.tools import FunctionTool, Tool
 from fastmcp.utilities.versions import VersionSpec
@@ -95,13 +96,16 @@ class TaskRounds(ServerExtension):
             found = await handlers.tasks_get(self.tools.server, task)
             about = found.model_dump(exclude={"result_type", "result", "error", "input_requests"}, exclude_unset=True)
             return _question(found, own) or CreateTaskResult(**about)
-        arguments, caller = params.arguments or {}, current_owner()
-        if not self._kept.has_room(caller, arguments) and await _becomes_task(params, context):
-            raise self._kept.refusal("the arguments")
-        outcome = await self.tools.intercept_tool_call(params, context, call_next)
+        if not await _becomes_task(params, context):
+            return await self.tools.intercept_tool_call(params, context, call_next)
+        kept, outcome = self._kept.keep_arguments(current_owner(), params.arguments or {}), None
+        try:
+            outcome = await self.tools.intercept_tool_call(params, context, call_next)
+        finally:
+            if not isinstance(outcome, CreateTaskResult):
+                self._kept.give_back(kept)
         if not isinstance(outcome, CreateTaskResult):
             return outcome
-        self._kept.keep(caller, arguments)
         if await _asks_first(params, context):
             return await self._first_question(outcome.task_id, own) or outcome
         return outcome
@@ -122,10 +126,17 @@ class TaskRounds(ServerExtension):
 
 async def _becomes_task(params: CallToolRequestParams, context: Context) -> bool:
     """Return whether FastMCP creates a task for a call."""
+    request = context.request_context
+    if request is None or request.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+        return False
+    if context.client_extension_settings(TASKS_EXTENSION) is None:
+        return False
     version = selected_version(params.meta)
-    tool = await context.fastmcp.get_tool(params.name, VersionSpec(eq=version) if version else None)
-    declared = context.client_extension_settings(TASKS_EXTENSION) is not None
-    return tool is not None and tool.task_config.supports_tasks() and declared
+    try:
+        tool = await context.fastmcp.get_tool(params.name, VersionSpec(eq=version) if version else None)
+    except NotFoundError:
+        return False
+    return tool is not None and tool.task_config.supports_tasks()
 
 
 async def _asks_first(params: CallToolRequestParams, context: Context) -> bool:

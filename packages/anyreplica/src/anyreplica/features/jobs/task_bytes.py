@@ -7,18 +7,19 @@ from typing import Any
 from fastmcp.exceptions import ToolError
 from pydantic_core import to_json
 
+from anyreplica.auth.caller import ANYBODY
 from anyreplica.components.containment import wraps
 from anyreplica.http.limits import Shares
 from anyreplica.shared.expiring import Expiring
 
 KEPT_SECONDS = 15 * 60
 """Time for which FastMCP keeps a task after its end, in seconds. It is a default of Docket that no setting changes."""
-_ANONYMOUS = ""
-"""The caller of the tasks of all clients without authentication."""
 _TASK_BYTES = 2048
 """Bytes that a task counts in addition to its arguments and its result."""
 _COPIES = 2
 """FastMCP keeps the arguments of a task twice: for the first round, and for later ones. It encodes a result as text."""
+_UNKNOWN = ("unknown:", "credentials:")
+"""Begin the owners of callers that only middleware of the author knows, see `auth.own_authentication`."""
 
 
 class TaskBytes:
@@ -41,20 +42,41 @@ class TaskBytes:
         """Number of bytes that are kept."""
         return self._shares.used
 
-    def has_room(self, caller: str | None, value: Any) -> bool:
-        """Return whether the arguments or the result of a task may be kept."""
+    def keep_arguments(self, owner: str | None, arguments: dict[str, Any]) -> str:
+        """Count the arguments of a task. Return a name for `give_back`.
+
+        Raises:
+            ToolError: a limit leaves no room for the arguments.
+        """
+        size = len(to_json(arguments, serialize_unknown=True, bytes_mode="base64"))
+        return self._keep(owner, size, "the arguments")
+
+    def keep_result(self, owner: str | None, result: Any) -> None:
+        """Count the result of a task. FastMCP keeps what the function returned, and converts it for each request.
+
+        Raises:
+            ToolError: a limit leaves no room for the result.
+        """
+        import cloudpickle  # type: ignore[import-untyped]  # noqa: PLC0415  # a process that runs tasks has it
+
+        self._keep(owner, len(cloudpickle.dumps(result)), "the result")
+
+    def give_back(self, name: str) -> None:
+        """Count no more what became no task."""
+        self._kept.remove(name)
+
+    def _keep(self, owner: str | None, size: int, what: str) -> str:
         self._kept.expire()
-        return _cost(value) <= self._shares.room(caller or _ANONYMOUS)
-
-    def keep(self, caller: str | None, value: Any) -> None:
-        """Count the arguments or the result of a task."""
+        caller, cost = _caller_of(owner), _TASK_BYTES + _COPIES * size
+        if cost > self._shares.room(caller):
+            raise self._refusal(what)
         self._number += 1
-        size = _cost(value)
-        self._shares.add(caller or _ANONYMOUS, size)
-        self._kept.add(str(self._number), (caller or _ANONYMOUS, size), KEPT_SECONDS)
+        name = str(self._number)
+        self._shares.add(caller, cost)
+        self._kept.add(name, (caller, cost), KEPT_SECONDS)
+        return name
 
-    def refusal(self, what: str) -> ToolError:
-        """Return the error for arguments or a result that a limit leaves no room for."""
+    def _refusal(self, what: str) -> ToolError:
         return ToolError(
             f"No room for {what} of this task: the limits are {self._shares.share} bytes for all tasks of one caller, "
             f"and {self._shares.most} bytes for a replica (JOBS_MAX_TASK_BYTES). Tasks are kept for "
@@ -73,13 +95,17 @@ class TaskBytes:
 
             task = get_task_context()
             if task is not None:
-                if not self.has_room(task.task_scope, result):
-                    raise self.refusal("the result")
-                self.keep(task.task_scope, result)
+                self.keep_result(task.task_scope, result)
             return result
 
         return run
 
 
-def _cost(value: Any) -> int:
-    return _TASK_BYTES + _COPIES * len(to_json(value, serialize_unknown=True, bytes_mode="base64"))
+def _caller_of(owner: str | None) -> str:
+    """Return the caller that the tasks of an owner count for.
+
+    All users of a gateway with one key are one caller, as for the other limits. So are all callers that this package
+    does not know: some have another owner in each request.
+    """
+    caller = (owner or ANYBODY).partition(">")[0]
+    return ANYBODY if caller.startswith(_UNKNOWN) else caller
