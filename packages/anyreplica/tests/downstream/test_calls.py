@@ -54,7 +54,7 @@ async def test_failed_calls(
     host: Misbehaving, path: str, kind: type[DownstreamError], words: str, outcome: str
 ) -> None:
     """The error of a failed call names the host, but not the query, the password or the host's reply."""
-    read, whole = (0.3, 0.5) if kind is TimedOut else (60, 60)
+    read, whole = {"/silent": (0.3, 60), "/dribble": (60, 0.5)}.get(path, (60, 60))
     async with opened(read_seconds=read, timeout_seconds=whole, max_bytes=1_000_000) as (downstream, hosts):
         url = f"http://me:hunter2@{host.host}{path}?key=hunter3"
         with pytest.raises(kind) as error:

@@ -13,8 +13,6 @@ VALUE_BYTES = 512
 """Bytes that a value counts in addition to its text and its name: what Python or Redis needs for it."""
 _VALUES = 8
 """One value may use the memory divided by this number."""
-_COUNTED_SECONDS = 31 * 24 * 3600
-"""Lifetime of the counters in Redis since the last change, in seconds. It is longer than that of any value."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +80,11 @@ class LocalState:
     def used(self) -> int:
         """Number of bytes of all values."""
         return self._shares.used
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no value."""
+        return not self._groups
 
     async def get(self, group: str, name: str, renewed: int | None = None) -> bytes | None:
         """Return a value, see `StateValues.get`."""
@@ -205,14 +208,15 @@ end
 local function keep(seconds)
   redis.call('EXPIRE', values, seconds)
   redis.call('ZADD', ends, now + seconds, group)
-  redis.call('EXPIRE', ends, {_COUNTED_SECONDS})
-  redis.call('EXPIRE', bytes, {_COUNTED_SECONDS})
+  for _, counts in ipairs({{ends, bytes}}) do
+    if redis.call('TTL', counts) < seconds then redis.call('EXPIRE', counts, seconds) end
+  end
 end
 """
 """The functions of all scripts.
 
 `bytes` has the bytes of each group (`group:`), of each caller (`caller:`) and of all values (`all`), and the caller of
-each group (`of:`). `ends` has the time at which each group expires.
+each group (`of:`). `ends` has the time at which each group expires. Both expire with the last group.
 """
 
 _GET = """

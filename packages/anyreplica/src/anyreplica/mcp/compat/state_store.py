@@ -76,6 +76,9 @@ class StateStore:
 
     async def get(self, *, key: str) -> StateValue | None:
         """Return a value, or None."""
+        # FastMCP asks in each of its calls, although hardly any server stores something.
+        if self._of_clients is self._local and self._local.is_empty and not key.startswith(SESSION_KEYS):
+            return None
         group, name = self._place(key)
         values = self._values(key, group)
         with _reachable():
