@@ -145,16 +145,16 @@ def personal(exchanging: Exchanging) -> Iterator[str]:
 def test_each_caller_gets_its_own_lists(personal: str, exchanging: Exchanging, form: str) -> None:
     """A list that the other server gives one caller is never used for another one: not in lists, and not in calls."""
     with logged_in(proxied(personal, form), named(exchanging, personal)) as users:
-        for user, other in (("ada", "bob"), ("bob", "ada")) * 2:
-            client = users._client.with_token(users._tokens[user])
+        for one, another in (("ada", "bob"), ("bob", "ada")) * 2:
             for kind in ("tools", "resources", "prompts"):
-                listed = ask(users._client, users._tokens[user], f"{kind}/list", {})["result"][kind]
-                assert [each["name"] for each in listed] == [f"of_{user}"]
-            assert client.call(f"of_{user}") == user
-            assert client.read(f"of://{user}") == user
-            assert client.prompt(f"of_{user}") == user
+                listed = ask(users._client, users._tokens[one], f"{kind}/list", {})["result"][kind]
+                assert [each["name"] for each in listed] == [f"of_{one}"]
+            client = users._client.with_token(users._tokens[another])  # the last lists were those of the other user
+            assert client.call(f"of_{another}") == another
+            assert client.read(f"of://{another}") == another
+            assert client.prompt(f"of_{another}") == another
             with pytest.raises(CallFailed, match="Unknown tool"):
-                client.call(f"of_{other}")
+                client.call(f"of_{one}")
 
 
 def test_proxies_keep_lists_while_no_server_gets_a_token(upstream: str, exchanging: Exchanging) -> None:
