@@ -210,13 +210,16 @@ def _has_own_middleware(server: PreparedServer, replica: Replica) -> bool:
 def _surrounded(app: ASGIApp, server: PreparedServer, replica: Replica, authentication: Authentication) -> ASGIApp:
     """Put the middleware around the routes, innermost first."""
     settings = server.settings
-    if server.own_authentication.possible or _has_own_middleware(server, replica):
+    has_own = _has_own_middleware(server, replica)
+    if server.own_authentication.possible or has_own:
         app = server.own_authentication.inside(app)
     for cls, args, kwargs in reversed(server.middleware):
         app = cls(app, *args, **kwargs)
     app = authentication.guard(StandardOnly(app) if server.middleware else app)
-    for position in (Position.NEXT_TO_AUTHENTICATION, Position.BEFORE_AUTHENTICATION):
-        app = replica.wrap(app, position)
+    app = replica.wrap(app, Position.NEXT_TO_AUTHENTICATION)
+    if has_own and authentication.required:  # the authentication replaces the user that such middleware has set
+        app = server.own_authentication.outside(app)
+    app = replica.wrap(app, Position.BEFORE_AUTHENTICATION)
     replaced = paths_of(mounts.custom_routes(server.mcp), server.routes)
     exact = {path: other for each in replica.parts for path, other in each.exact.items() if path not in replaced}
     if exact:

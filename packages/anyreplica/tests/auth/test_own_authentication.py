@@ -1,5 +1,6 @@
 """Callers that ASGI middleware of the server's author authenticates are callers like all others."""
 
+import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -20,7 +21,8 @@ from starlette.testclient import TestClient
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from anyreplica import Feature, Parts, Position, Replica, Settings, cached, create_app
-from anyreplica.auth.caller import Caller
+from anyreplica.auth.authentication import Authentication
+from anyreplica.auth.caller import Caller, owner_of
 from anyreplica.auth.own_authentication import OwnAuthentication
 from anyreplica.http.request_record import record_of
 from anyreplica.testing import CallFailed, Client, replica
@@ -230,16 +232,90 @@ def test_a_token_is_no_way_around_a_rate() -> None:
             as_user(client, "mallory").call("whoami")
 
 
-def test_a_gateway_with_one_key_has_many_users() -> None:
+def behind_gateway(client: Client, name: str) -> Client:
+    """Return the client of a user of a gateway with a key."""
+    user = as_user(client, KEY)
+    user._headers |= {"X-User": name, "X-Name": name}
+    return user
+
+
+@pytest.mark.parametrize("place", PLACES[1:])
+def test_a_gateway_with_one_key_has_many_users(place: Any) -> None:
     """With a key and a user, nothing goes to another user, and the rate is that of the key."""
     values: dict[str, Any] = {"auth_enabled": True, "auth_token": KEY, "rate_limit": "4/h", "rate_burst": 4}
-    with in_create_app(SimpleUser, **values) as client:
+    with place(SimpleUser, **values) as client:
         for name in ("alice", "bob", "alice", "bob"):
-            user = as_user(client, KEY)
-            user._headers |= {"X-User": name, "X-Name": name}
+            user = behind_gateway(client, name)
             assert user.call("mine") == name
         with pytest.raises(CallFailed, match="rate limit"):
             user.call("mine")
+
+
+@pytest.mark.parametrize("place", PLACES[1:])
+def test_a_task_is_for_one_user_of_a_gateway(place: Any) -> None:
+    """A task of a user is unknown to another user of the same gateway."""
+    with place(SimpleUser, auth_enabled=True, auth_token=KEY) as client:
+        client.http.headers["X-User"] = "alice"
+        task = ask(client, KEY, "tools/call", {"name": "slow", "arguments": {}})["result"]["taskId"]
+        assert "result" in ask(client, KEY, "tasks/get", {"taskId": task})
+        client.http.headers["X-User"] = "bob"
+        assert "error" in ask(client, KEY, "tasks/get", {"taskId": task})
+
+
+class OneKey:
+    """A source that knows one caller."""
+
+    required_scopes = ()
+
+    def __init__(self, caller: Caller, *, at_once: bool) -> None:
+        self._caller = caller
+        self._at_once = at_once
+
+    def known(self, token: bytes) -> Caller | None:  # noqa: ARG002
+        return self._caller if self._at_once else None
+
+    async def caller(self, token: bytes) -> Caller | None:  # noqa: ARG002
+        return self._caller
+
+
+def guarded(user: object, *, at_once: bool) -> Scope:
+    """Return the scope of a request with a key behind the authentication, and with a user before it."""
+    seen = list[Scope]()
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        seen.append(scope)
+
+    async def unused(*_: Any) -> Any:
+        raise AssertionError
+
+    key = Caller("key:gateway", "key:gateway", owner="tenant", scopes=["of-the-key"])
+    authentication = Authentication(Settings(mcp_components=()), [OneKey(key, at_once=at_once)], [], [])
+    scope: Scope = {"type": "http", "path": "/mcp", "headers": [(b"authorization", b"Bearer x")], "user": user}
+    scope["auth"] = AuthCredentials(["of-the-user"])
+    OwnAuthentication([Middleware(Guard)], []).identify(scope)
+    asyncio.run(authentication.guard(app)(scope, unused, unused))  # type: ignore[arg-type]
+    return seen[0]
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_user_before_the_authentication_stays_known(at_once: bool) -> None:
+    """The caller is the key for the user. Without an identity of the user, only the owner shows that there is one."""
+    scope = guarded(SimpleUser("ada"), at_once=at_once)
+    caller = record_of(scope).caller
+    assert scope["user"] is caller
+    assert (caller.name, caller.identity) == ("user:ada>key:gateway", "key:gateway")
+    assert caller.owner == f"tenant>{getattr(identified(SimpleUser('ada')), 'owner', '')}"
+    assert caller.scopes == scope["auth"].scopes == ["of-the-user"]
+
+    scope = guarded(Nameless(), at_once=at_once)
+    assert record_of(scope).caller.name == "key:gateway"
+    assert record_of(scope).unknown.is_authenticated
+    assert owner_of(scope).startswith("tenant>credentials:")
+
+    for nobody_known in (None, UnauthenticatedUser()):
+        scope = guarded(nobody_known, at_once=at_once)
+        assert record_of(scope).unknown is None
+        assert owner_of(scope) == "tenant"
 
 
 def test_middleware_that_names_nobody(caplog: pytest.LogCaptureFixture) -> None:

@@ -4,7 +4,8 @@ The tests are in process: the authorization server and the other servers run in 
 """
 
 import json
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,13 @@ from fastmcp import FastMCP
 from fastmcp.client.transports import StreamableHttpTransport
 from fastmcp.server import create_proxy
 from fastmcp.server.auth import StaticTokenVerifier
+from fastmcp.server.dependencies import get_http_request
+from fastmcp.server.middleware import Middleware
+from fastmcp.server.providers.proxy import _CacheEntry
 
 from anyreplica import Settings, create_app, downstream
 from anyreplica.testing import CallFailed, Client, replica
+from tests.auth.test_crossing import ask
 from tests.downstream.exchange.authorization_server import Api, AuthorizationServer, own
 from tests.downstream.exchange.conftest import Exchanging
 from tests.downstream.exchange.served import Reply, served
@@ -100,6 +105,68 @@ def test_several_proxied_servers(upstream: str, exchanging: Exchanging) -> None:
         named_one, other_one = (dict(client.call(f"{name}_seen")) for name in ("a", "b"))
         assert exchanging.tokens.owners[named_one["authorization"].removeprefix("Bearer ")] == "ada"
         assert "authorization" not in other_one
+
+
+@pytest.fixture
+def personal(exchanging: Exchanging) -> Iterator[str]:
+    """The URL of a server that lists, for each user of the exchanged tokens, only components of this user."""
+
+    class OfTheUser(Middleware):
+        def mine(self, components: Sequence[Any]) -> list[Any]:
+            token = get_http_request().headers.get("authorization", "").removeprefix("Bearer ")
+            return [each for each in components if each.name == f"of_{exchanging.tokens.owners.get(token)}"]
+
+        async def on_list_tools(self, context: Any, call_next: Any) -> list[Any]:
+            return self.mine(await call_next(context))
+
+        async def on_list_resources(self, context: Any, call_next: Any) -> list[Any]:
+            return self.mine(await call_next(context))
+
+        async def on_list_resource_templates(self, context: Any, call_next: Any) -> list[Any]:
+            return self.mine(await call_next(context))
+
+        async def on_list_prompts(self, context: Any, call_next: Any) -> list[Any]:
+            return self.mine(await call_next(context))
+
+    mcp = FastMCP("personal", middleware=[OfTheUser()])
+
+    def add(name: str) -> None:
+        mcp.tool(lambda: name, name=f"of_{name}")
+        mcp.resource(f"of://{name}", name=f"of_{name}")(lambda: name)
+        mcp.prompt(lambda: name, name=f"of_{name}")
+
+    add("ada")
+    add("bob")
+    with serving(mcp) as url:
+        yield url
+
+
+@pytest.mark.parametrize("form", ["url", "client.json", "mounted"])
+def test_each_caller_gets_its_own_lists(personal: str, exchanging: Exchanging, form: str) -> None:
+    """A list that the other server gives one caller is never used for another one: not in lists, and not in calls."""
+    with logged_in(proxied(personal, form), named(exchanging, personal)) as users:
+        for one, another in (("ada", "bob"), ("bob", "ada")) * 2:
+            for kind in ("tools", "resources", "prompts"):
+                listed = ask(users._client, users._tokens[one], f"{kind}/list", {})["result"][kind]
+                assert [each["name"] for each in listed] == [f"of_{one}"]
+            client = users._client.with_token(users._tokens[another])  # the last lists were those of the other user
+            assert client.call(f"of_{another}") == another
+            assert client.read(f"of://{another}") == another
+            assert client.prompt(f"of_{another}") == another
+            with pytest.raises(CallFailed, match="Unknown tool"):
+                client.call(f"of_{one}")
+
+
+def test_proxies_keep_lists_while_no_server_gets_a_token(upstream: str, exchanging: Exchanging) -> None:
+    """FastMCP's way holds for proxies of servers that the file does not name."""
+    with logged_in(proxied(upstream, "url"), exchanging.file()) as users:
+        users.authorization("ada")
+        assert _CacheEntry([], time.monotonic()).is_fresh(60)
+    with logged_in(proxied(upstream, "url"), named(exchanging, upstream)) as users:
+        users.authorization("ada")
+        assert not _CacheEntry([], time.monotonic()).is_fresh(60)
+    with logged_in(proxied(upstream, "url"), named(exchanging, "http://127.0.0.1:1/mcp")) as users:
+        assert _CacheEntry([], time.monotonic()).is_fresh(60)
 
 
 def test_no_other_server_gets_a_token(upstream: str, exchanging: Exchanging) -> None:

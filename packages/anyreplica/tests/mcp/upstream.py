@@ -13,8 +13,25 @@ from conftest import free_port, until
 
 
 @contextmanager
-def serving() -> Iterator[str]:
-    """Yield the URL of a server whose tool, resource, template and prompt return the headers of their request."""
+def serving(mcp: FastMCP | None = None) -> Iterator[str]:
+    """Yield the URL of a server.
+
+    Args:
+        mcp: the server. None: one whose tool, resource, template and prompt return the headers of their request.
+    """
+    mcp = mcp or seeing()
+    port = free_port()
+    server = uvicorn.Server(uvicorn.Config(mcp.http_app(stateless_http=True), port=port, log_level="error"))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    until(lambda: server.started, "the other server has started")
+    yield f"http://127.0.0.1:{port}/mcp"
+    server.should_exit = True
+    thread.join(30)
+
+
+def seeing() -> FastMCP:
+    """Return a server whose tool, resource, template and prompt return the headers of their request."""
     mcp = FastMCP("upstream")
 
     @mcp.tool
@@ -33,11 +50,4 @@ def serving() -> Iterator[str]:
     def seen_prompt() -> str:
         return json.dumps(dict(get_http_request().headers))
 
-    port = free_port()
-    server = uvicorn.Server(uvicorn.Config(mcp.http_app(stateless_http=True), port=port, log_level="error"))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    until(lambda: server.started, "the other server has started")
-    yield f"http://127.0.0.1:{port}/mcp"
-    server.should_exit = True
-    thread.join(30)
+    return mcp

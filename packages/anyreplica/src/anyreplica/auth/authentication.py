@@ -10,7 +10,7 @@ from fastmcp.server.auth import AuthProvider
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from anyreplica.auth.caller import Caller
+from anyreplica.auth.caller import Caller, UnknownCaller
 from anyreplica.http.refusal import ClientGone, Refused, send_refusal
 from anyreplica.http.request_record import RECORD, Headers, RequestRecord, mcp_paths, path_of, record_of
 from anyreplica.settings import CoreSettings
@@ -158,6 +158,8 @@ class Authentication:
         if caller is None or self._checks:
             return self._check_and_call(app, scope, receive, send, key, caller)
         # The caller is known at once, as with a key of the operator.
+        if record.caller is not None or record.unknown is not None:
+            caller = _joined(record, caller)
         record.caller = scope["user"] = caller
         scope["auth"] = caller.credentials
         return app(scope, receive, send)
@@ -176,7 +178,8 @@ class Authentication:
         except ClientGone:
             return
         if caller is not None:
-            record_of(scope).caller = scope["user"] = caller
+            record = record_of(scope)
+            record.caller = scope["user"] = caller = _joined(record, caller)
             scope["auth"] = caller.credentials
         await app(scope, receive, send)
 
@@ -246,6 +249,21 @@ class Authentication:
             return
         body = {"error": refusal.error, "message": str(refusal)}
         await JSONResponse(body, refusal.status, headers)(scope, receive, send)
+
+
+def _joined(record: RequestRecord, caller: Caller) -> Caller:
+    """Return the caller for a user that middleware before the authentication has found, see `OwnAuthentication`.
+
+    Args:
+        record: the record of the request. It says who the user is, if there is one.
+        caller: the caller that has authenticated here.
+    """
+    user: Caller | None = record.caller
+    unknown: UnknownCaller | None = record.unknown
+    if unknown is not None:
+        owner = f"{caller.owner}>{unknown.owner}"
+        record.unknown = UnknownCaller(owner, is_authenticated=True) if unknown.is_authenticated else None
+    return caller if user is None or user.identity == caller.identity else caller.speaking_for(user)
 
 
 def _bearer(scope: Scope, record: RequestRecord) -> bytes | None:

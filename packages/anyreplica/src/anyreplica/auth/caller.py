@@ -93,6 +93,7 @@ class Caller(AuthenticatedUser):
             token=user.access_token,
         )
         made.scopes = user.scopes
+        made.credentials = AuthCredentials(list(user.scopes))
         return made
 
     def may_use(self, tool: str) -> bool:

@@ -57,6 +57,15 @@ class OwnAuthentication:
         """Return the app with this object in front of it. It must be directly inside the author's middleware."""
         return partial(self._identify_and_call, app)
 
+    def outside(self, app: ASGIApp) -> ASGIApp:
+        """Return the app with this object in front of it, for middleware that runs before the authentication."""
+        return partial(self._identify_user_and_call, app)
+
+    def _identify_user_and_call(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        if "user" in scope:
+            self.identify(scope)
+        return app(scope, receive, send)
+
     def _identify_and_call(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         if scope["type"] == "http":
             self.identify(scope)

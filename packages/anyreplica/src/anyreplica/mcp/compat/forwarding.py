@@ -84,17 +84,21 @@ Authorize = Callable[[str], Awaitable[httpx2.Auth | None]]
 """Returns the authentication of the current caller for the URL of an MCP server. None: the server gets no token."""
 _connects: dict[type, Any] = {}
 """FastMCP's own functions that connect a session, by the class of the transport."""
+_is_fresh: list[Any] = []
+"""FastMCP's own function that says whether a proxy may use a kept list again. Empty: nothing replaces it."""
 
 
 def authorize_proxies(authorize: Authorize | None) -> None:
     """From now on, authenticate each session of a proxy with its MCP server, in the whole process.
 
+    From the first token on, no proxy uses a list of components again, because it may be the list of another caller.
     What the author has configured for the server comes first: an `auth`, or a header `Authorization`. A client that a
     tool opens is no proxy.
 
     Args:
         authorize: None: do not authenticate the sessions of proxies any more.
     """
+    _keep_lists()
     if authorize is None and not _connects:
         return
     from fastmcp.client.transports import SSETransport, StreamableHttpTransport  # noqa: PLC0415  # a slow import
@@ -117,9 +121,27 @@ def _authorized(connect: Any, authorize: Authorize | None) -> Any:
         if is_proxy and self.auth is None and "authorization" not in map(str.lower, self.headers):
             auth = await authorize(self.url)
             if auth is not None:
+                _keep_no_lists()
                 self = copy.copy(self)  # callers share the transport, but not the token
                 self.auth = auth
         async with connect(self, transport_options=transport_options, **options) as session:
             yield session
 
     return connect_session
+
+
+def _keep_no_lists() -> None:
+    """Let all proxies of the process ask for the lists of components for each request."""
+    if not _is_fresh:
+        from fastmcp.server.providers.proxy import _CacheEntry  # noqa: PLC0415  # a slow import
+
+        _is_fresh.append(_CacheEntry.is_fresh)
+        _CacheEntry.is_fresh = lambda *_: False  # type: ignore[method-assign]
+
+
+def _keep_lists() -> None:
+    """Let the proxies of the process keep lists as FastMCP does."""
+    if _is_fresh:
+        from fastmcp.server.providers.proxy import _CacheEntry  # noqa: PLC0415  # a slow import
+
+        _CacheEntry.is_fresh = _is_fresh.pop()  # type: ignore[method-assign]
