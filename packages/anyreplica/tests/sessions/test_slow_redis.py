@@ -68,7 +68,7 @@ class SlowProxy(Proxy):
 
 @pytest.fixture
 def slow(redis_server: RedisServer) -> Iterator[SlowProxy]:
-    """A proxy in front of the Redis of a test. It passes everything on at once until the test makes it slow."""
+    """A proxy in front of the Redis of a test. It forwards all data at once, until the test makes it slow."""
     with contextlib.closing(SlowProxy(redis_server.port)) as proxy:
         yield proxy
 

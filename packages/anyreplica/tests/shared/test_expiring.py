@@ -18,7 +18,7 @@ def test_removed_entries_leave_nothing() -> None:
 
 
 def test_an_entry_expires_after_others_were_removed() -> None:
-    """The times of the entries that are left stay in the heap."""
+    """An entry still expires at its time after many others were removed."""
     ended = list[int]()
     entries: Expiring[int] = Expiring(ended.append)
     entries.add("soon", 1, -1)

@@ -141,9 +141,10 @@ def has_credentials(scope: Scope) -> bool:
 
 
 def current_cache_key() -> Sequence[object] | None:
-    """Return what tells the caller of the current request from others; empty: callers do not authenticate.
+    """Return the part of a cache key that is different for each caller.
 
-    None: the caller is not known. A task or a job has no caller.
+    It is empty if the caller of the current request did not authenticate. None: the caller is not known, so nothing
+    may be cached. This is also so in tasks and jobs.
     """
     try:
         record: RequestRecord | None = get_http_request().scope.get(RECORD)

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from starlette.types import Scope
 
-from anyreplica.auth.caller import caller_of
+from anyreplica.auth.caller import ANYBODY, caller_of
 
 _Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -94,3 +94,12 @@ class ClientIdentities:
         """
         caller = caller_of(scope)
         return self._addresses.of(scope) if caller is None else caller.identity
+
+    def share_of(self, scope: Scope) -> str:
+        """Return the caller whose share of a limit a request uses.
+
+        Without authentication, it is the address of the client. Behind a proxy that is not in TRUSTED_PROXIES, it is
+        the address of the proxy, so all its clients have one share.
+        """
+        client = scope.get("client")
+        return self.of(scope) or (client[0] if client else ANYBODY)

@@ -1,7 +1,7 @@
 """The callers that ASGI middleware of the server's author authenticates.
 
-Such a middleware sets `scope["user"]`, as Starlette's `AuthenticationMiddleware` does. A caller that this package finds
-there is a caller like all others.
+Such middleware sets `scope["user"]`, as Starlette's `AuthenticationMiddleware` does. The limits and rules for callers
+also apply to this user.
 """
 
 import hmac

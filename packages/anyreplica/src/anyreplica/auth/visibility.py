@@ -69,8 +69,8 @@ class InnerVisibility(Visibility):
 class ProxiedVisibility(InnerVisibility):
     """The same for a server that a proxy in the same process reaches.
 
-    It holds for what passes the proxy. It does not shorten the lists that the proxy itself requests: the proxy keeps
-    them for all callers, and the server in front of it hides what the caller may not use.
+    It applies to the requests of the proxy. The lists that the proxy itself requests stay complete, because the proxy
+    keeps them for all callers. The server in front of the proxy hides the tools that a caller may not use.
 
     Args:
         root: the server in front, whose clients have the names.

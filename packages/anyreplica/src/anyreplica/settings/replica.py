@@ -109,9 +109,9 @@ class ReplicaSettings(SettingsGroup):
     the limit gets HTTP 503. The same limit holds for all replies that wait for slow clients. Beyond it, the replica
     closes the connection of the slowest client."""
     session_state_bytes: int = Field(32 * 1024 * 1024, ge=1024 * 1024)
-    """Maximum memory of what tools keep with `ctx.set_state` and in FastMCP's sessions (`SessionProvider`,
-    `UserSession`), in bytes. With `REDIS_URL` it is in Redis, and the limit holds for all replicas together. One caller
-    may use at most half of it, and one value an eighth. Beyond a limit, a tool that stores a value gets an error."""
+    """Maximum memory for the state that tools keep with `ctx.set_state` and in FastMCP's sessions (`SessionProvider`,
+    `UserSession`), in bytes. With `REDIS_URL`, the state is in Redis, and all replicas share this limit. One caller may
+    use at most half of it, and one value an eighth. A tool that wants to store more gets an error."""
     max_connections: int = Field(1000, ge=1)
     """Maximum number of open connections. When the limit is reached, a new connection replaces another one: first a
     connection whose client does not read its reply, then the one that has been idle longest. If all connections are in

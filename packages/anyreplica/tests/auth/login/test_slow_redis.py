@@ -25,7 +25,7 @@ from tests.sessions.test_slow_redis import SECONDS, SlowProxy
 
 @pytest.fixture
 def slow(redis_server: RedisServer) -> Iterator[SlowProxy]:
-    """A proxy in front of the Redis of a test. It passes everything on at once until the test makes it slow."""
+    """A proxy in front of the Redis of a test. It forwards all data at once, until the test makes it slow."""
     with contextlib.closing(SlowProxy(redis_server.port)) as proxy:
         yield proxy
 

@@ -38,10 +38,10 @@ class JobSettings(CoreSettings):
     jobs_max_result_bytes: int = Field(1024 * 1024, ge=1)
     """Maximum size of the result of a job, as JSON, in bytes. A job with a larger result fails."""
     jobs_max_task_bytes: int = Field(64 * 1024 * 1024, ge=1024 * 1024)
-    """Maximum memory of the arguments and results of tools with `task=True`, in bytes. FastMCP keeps them in `JOBS_URL`
-    until 15 minutes after the end of a task. Each replica counts what it writes there. One caller may use at most half
-    of it, and all clients without authentication are one caller. Beyond a limit, a task is refused, or its result is
-    an error."""
+    """Maximum memory for the arguments and results of tools with `task=True`, in bytes. FastMCP keeps them in the
+    Redis of `JOBS_URL` until 15 minutes after the end of a task. Each replica counts what it writes there. One caller
+    may use at most half of the memory; all clients without authentication count as one caller. If there is no room
+    for the arguments, the server refuses the task. If there is no room for the result, the task fails."""
     jobs_wait_seconds: Seconds = Field(5, ge=0)
     """Maximum time that a call of a job's tool waits for the result, in seconds; never more than half of
     `CALL_TIMEOUT_SECONDS`. After this time, the reply says how to get the result."""

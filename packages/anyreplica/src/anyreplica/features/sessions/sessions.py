@@ -15,7 +15,7 @@ from mcp.server.subscriptions import SubscriptionBus
 from prometheus_client.registry import Collector
 from starlette.types import Scope
 
-from anyreplica.auth.caller import ANYBODY, owner_of
+from anyreplica.auth.caller import owner_of
 from anyreplica.auth.client_identity import ClientIdentities
 from anyreplica.features.sessions.answers import answers
 from anyreplica.features.sessions.client_requests import ClientProgress, ClientRequests
@@ -128,13 +128,8 @@ class Sessions:
             move_on()
 
     def caller(self, scope: Scope) -> str:
-        """Return the caller whose share of the limits a request uses.
-
-        Without authentication, it is the address of the client. Behind a proxy that is not in TRUSTED_PROXIES, it is
-        the address of the proxy, so all its clients have one share.
-        """
-        client = scope["client"]
-        return self._clients.of(scope) or (client[0] if client else ANYBODY)
+        """Return the caller whose share of the limits a request uses."""
+        return self._clients.share_of(scope)
 
     def waiting_call(self, scope: Scope, params: Mapping[str, Any] | None, memory: int) -> WaitingCall:
         """Return the state of a call that asks its client.

@@ -108,7 +108,8 @@ class StateStore:
                 ttl = min(ttl, _TASK_SECONDS)
         values = self._values(key, group)
         with _reachable():
-            stored = await values.put(group, name, text, self._caller(scope), max(1, int(ttl)))
+            caller = ANYBODY if scope is None else self._clients.share_of(scope)
+            stored = await values.put(group, name, text, caller, max(1, int(ttl)))
         if not stored:
             raise ToolError(
                 f"The state was not stored, because there is no room for {len(text)} bytes: {self._limits.describe()}; "
@@ -156,16 +157,9 @@ class StateStore:
         self._of_requests.discard(group)
         self._local.forget(group)
 
-    def _caller(self, scope: Scope | None) -> str:
-        """Return the caller whose share a new group uses: its identity, or the address of a client without one."""
-        if scope is None:
-            return ANYBODY
-        client = scope.get("client")
-        return self._clients.of(scope) or (client[0] if client else ANYBODY)
-
 
 def _scope() -> Scope | None:
-    """Return the scope of the request in which this code runs. None: it runs in no request."""
+    """Return the ASGI scope of the current request. None: there is no request."""
     try:
         return get_http_request().scope
     except RuntimeError:

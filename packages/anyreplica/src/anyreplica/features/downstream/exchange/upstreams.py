@@ -43,9 +43,9 @@ class UpstreamTokens:
             NoToken: see `for_session`.
             Unusable: see `for_session`; also if the file does not name the host.
         """
-        exchange = self._tokens.exchange_for(_host_of(request.url))
+        host = _host_of(request.url)
+        exchange = self._tokens.exchange_for(host)
         if exchange is None:
-            host = _host_of(request.url)
             raise Unusable(f"{host} was not called: it has no token exchange (DOWNSTREAM_TOKENS_FILE)")
         return exchange, *await self.pair(exchange, request.url)
 
@@ -95,9 +95,6 @@ class CallerAuth(httpx2.Auth):
         mcp = FastMCP.from_openapi(spec, client=api)
     """
 
-    requires_request_body = True
-    """The body of a request that is sent again must be in memory."""
-
     tokens: UpstreamTokens
 
     def sync_auth_flow(self, request: httpx2.Request) -> Generator[httpx2.Request, httpx2.Response, None]:
@@ -106,7 +103,7 @@ class CallerAuth(httpx2.Auth):
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         """Add the token. If the host refuses it, repeat the request once with a new token."""
-        await request.aread()
+        await request.aread()  # a request that is sent again needs its body
         exchange, own, token = await self.tokens.for_request(request)
         request.headers["Authorization"] = f"Bearer {token}"
         response = yield request
