@@ -74,6 +74,8 @@ def _report(
         print(f"Differs, and differences.toml does not have it: {test}")
     for pattern in stale:
         print(f"In differences.toml, but passes or is gone: {pattern}")
+    for each in known:
+        print(f"{sum(map(each.has, differing)):4} differ: {each.what}")
     count = len(passing) + len(differing)
     reached = sum(bool(ours[test]["served"]) for test in (*passing, *differing))
     share = 100 * len(passing) / count if count else 100
