@@ -31,13 +31,13 @@ def test_a_form_has_a_field_for_every_kind_of_argument(tried: Server, open_conso
     entry.fill("number", "7")
     entry.choose("colour", "blue")
     entry.choose("sure", "yes")
-    entry.press("Add to places")
+    entry.press("Add an item to places")
     entry.fill("city", "Paris")
     entry.press("Add inside")
     expect(entry.element.locator('[data-name="city"]').nth(1)).to_be_focused()
     entry.element.locator('[data-name="city"]').nth(1).fill("France")
     entry.press("Add counts")
-    entry.press("Add to counts")
+    entry.press("Add an item to counts")
     entry.fill("name", "apples")
     entry.fill("value", "3")
     entry.press("Add shape")
@@ -46,7 +46,10 @@ def test_a_form_has_a_field_for_every_kind_of_argument(tried: Server, open_conso
     entry.fill("side", "2.5")
     entry.fill("anything", '{"a": [1, null]}')
     shown = entry.call()
-    found = json.loads(shown[shown.index("Structured content") + len("Structured content") :])
+    found = json.loads(shown[shown.index("Structured content") + len("Structured content") : shown.index("The same")])
+    entry.element.get_by_text("The same values as text").click()
+    text = entry.element.get_by_label("Text", exact=True).inner_text()
+    assert found == json.loads(text)
     assert found == {
         "text": "héllo",
         "number": 7,

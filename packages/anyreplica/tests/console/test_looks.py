@@ -29,7 +29,7 @@ def test_axe_finds_nothing(tried: Server, open_console: OpenConsole, scheme: str
     """axe-core has no findings in any tab, with open forms and results, in light and dark."""
     console = open_console(tried.url, scheme=scheme)
     entry = console.open("every_kind")
-    entry.press("Add to places")
+    entry.press("Add an item to places")
     entry.press("Add shape")
     entry.press("Call")
     echo = console.open("echo")
@@ -48,7 +48,7 @@ def test_nothing_is_wider_than_the_page(tried: Server, open_console: OpenConsole
     """No tab makes the page scroll sideways, with open forms and results."""
     console = open_console(tried.url, width)
     entry = console.open("every_kind")
-    entry.press("Add to places")
+    entry.press("Add an item to places")
     entry.press("Add shape")
     echo = console.open("echo")
     echo.fill("message", "hello " * 100)

@@ -32,6 +32,18 @@ def test_a_deployment_says_where_it_serves_and_what_changes(swarm: Swarm) -> Non
     assert told.index("Changes:") < told.index("Deploying")
 
 
+def test_a_dry_run_changes_nothing(swarm: Swarm) -> None:
+    """`--dry-run` shows the changes of a deployment, of a first one too, and makes no service and no secret."""
+    assert "this would deploy mcp-swarm:latest as 'mcp-swarm'. Nothing has changed." in swarm.deploy("--dry-run")
+    assert not swarm.state["services"]
+    assert not swarm.state["secrets"]
+    swarm.deploy(PORT="9000")
+    told = swarm.deploy("--same-image", "--dry-run", REPLICAS="5")
+    assert "  mcp.deploy.replicas: 3 → 5\n" in told
+    assert "  mcp.ports.8000.published: 9000 → 8150\n" in told
+    assert swarm.state["services"]["mcp-swarm_mcp"]["Spec"]["Mode"]["Replicated"]["Replicas"] == 3
+
+
 @pytest.mark.slow
 def test_a_rollback_deploys_the_earlier_image(swarm: Swarm) -> None:
     """`make rollback` deploys the image before the present one, also after deployments of the same image."""

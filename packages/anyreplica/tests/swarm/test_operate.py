@@ -74,6 +74,8 @@ def test_go_back_to_the_previous_image(stack: Stack) -> None:
     """`make rollback` returns to the earlier image and keeps the rest, and IMAGE names any other one."""
     stack.deploy("next")
     assert stack.images() == {f"{IMAGE}:next"}
+    assert "Nothing has changed." in run_block("--dry-run", stack)
+    assert f"{IMAGE}:next" in run_block("^docker service ps --filter", stack)
     said = run_block("^make rollback", stack)
     assert 'Keeping OVERLAYS="deploy/jobs.yml"' in said
     assert stack.images() == {f"{IMAGE}:good"}

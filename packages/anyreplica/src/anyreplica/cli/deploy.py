@@ -43,11 +43,11 @@ stack.yml and the overlays use more variables, such as PORT.
 
 examples:
   OVERLAYS=deploy/jobs.yml REPLICAS=5 anyreplica deploy
-  anyreplica deploy --rollback
+  anyreplica deploy --rollback --dry-run
   API_KEYS_SECRET=api_keys_2 anyreplica deploy --same-image
 
 exit codes:
-  0  the stack serves
+  0  the stack serves; with --dry-run: nothing has changed
   1  docker failed or did not answer, Swarm paused the update or rolled it
      back, or the time limit passed
   2  refused; nothing has changed
@@ -78,9 +78,11 @@ def main(arguments: Sequence[str]) -> int:
         const=same_image,
         help="deploy the image that the replicas have now, for example with other secrets (make redeploy)",
     )
-    choose = parser.parse_args(arguments).choose or _chosen_image
+    parser.add_argument("--dry-run", action="store_true", help="show what would change, and change nothing")
+    options = parser.parse_args(arguments)
+    stack = os.environ.get("STACK", "mcp-swarm")
     try:
-        return 0 if deploy(os.environ.get("STACK", "mcp-swarm"), choose) else 1
+        return 0 if deploy(stack, options.choose or _chosen_image, dry_run=options.dry_run) else 1
     except DeploymentRefused as error:
         print(error, file=sys.stderr)
         return 2

@@ -55,15 +55,16 @@ class DeploymentRefused(Exception):
     """The deployment was refused before it changed anything; the text names the reason."""
 
 
-def deploy(stack: str, choose: Callable[[str, dict[str, RunningService]], str]) -> bool:
+def deploy(stack: str, choose: Callable[[str, dict[str, RunningService]], str], *, dry_run: bool = False) -> bool:
     """Deploy stack.yml with its overlays, and print what happens.
 
     Args:
         stack: Name of the stack.
         choose: Returns the image for the stack and its running services, see `earlier_image` and `same_image`.
+        dry_run: Print what would change, and change nothing.
 
     Returns:
-        Whether the stack serves with the new settings.
+        Whether the stack serves with the new settings. With `dry_run`: True.
 
     Raises:
         DeploymentRefused: The deployment would remove protection, there is no earlier image, or a variable is wrong.
@@ -82,9 +83,13 @@ def deploy(stack: str, choose: Callable[[str, dict[str, RunningService]], str]) 
     target = wanted(overlays, **variables, **_kept({name: before[name] for name in stays}))
     _refuse_unused_secrets(target)
     _refuse_dropping(before, target)
+    record = remembered.recall(stack)
+    if dry_run:
+        _show_changes(record, before, target)
+        print(f"--dry-run: this would deploy {local or asked} as '{stack}'. Nothing has changed.")
+        return True
     for line in secret.make(target.external_secrets):
         print(line)
-    record = remembered.recall(stack)
     _show_changes(record, before, target)
     if local:
         _warn_about_nodes(local)

@@ -5,6 +5,7 @@ measures.
 """
 
 import asyncio
+import os
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -83,7 +84,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Mark the connection as closed and fail the request in flight."""
         self.open = False
-        self._fail("connection reset" if isinstance(exc, ConnectionResetError) else "connection closed")
+        self._fail(_why(exc))
 
     def data_received(self, data: bytes) -> None:
         """Parse a part of a response."""
@@ -129,3 +130,11 @@ class Connection(asyncio.Protocol):
         waiter, self._waiter, self.since = self._waiter, None, 0.0
         if waiter is not None and not waiter.done():
             waiter.set_exception(ConnectionEnded(why))
+
+
+def _why(error: Exception | None) -> str:
+    """Return why a connection ended, in a few words, for example "no route to host" if a node is gone."""
+    if isinstance(error, ConnectionResetError):
+        return "connection reset"
+    known = isinstance(error, OSError) and error.errno
+    return os.strerror(known).lower() if known else "connection closed"

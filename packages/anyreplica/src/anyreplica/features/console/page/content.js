@@ -1,6 +1,6 @@
 // Shows results as an agent gets them: text, images, audio, resources, links and structured content.
 import { block, h, limitAtOnce } from "./dom.js";
-import { pretty } from "./json.js";
+import { isSameJson, parseJson, pretty } from "./json.js";
 import { isObject } from "./schema.js";
 
 const IMAGES = /^image\/(png|jpeg|gif|webp|avif|svg\+xml)$/;
@@ -18,7 +18,10 @@ export function toolResult(result, read) {
   const title = result.isError ? h("p", { class: "error" }, "The tool has answered with an error.") : null;
   const structured = result.structuredContent === undefined ? [] : structuredPart(result.structuredContent);
   const empty = blocks.length + structured.length ? null : h("p", { class: "hint" }, "The result is empty.");
-  return h("div", { class: result.isError ? "result failed" : "result" }, title, shown, structured, empty);
+  const parts = isTwice(result)
+    ? [...structured, h("details", {}, h("summary", {}, "The same values as text"), shown)]
+    : [shown, ...structured];
+  return h("div", { class: result.isError ? "result failed" : "result" }, title, parts, empty);
 }
 
 /**
@@ -44,6 +47,22 @@ export function resourceResult(result, read) {
   const draw = (/** @type {any} */ resource) => contentBlock({ type: "resource", resource }, read);
   const shown = limitAtOnce(h("div"), contents, draw);
   return h("div", { class: "result" }, contents.length ? shown : h("p", { class: "hint" }, "The resource is empty."));
+}
+
+/**
+ * Return whether the only content is the JSON text of the structured content, which servers send for older clients.
+ * @param {any} result
+ */
+function isTwice({ content, structuredContent }) {
+  const values = [structuredContent, structuredContent?.result];
+  if (content?.length !== 1 || content[0]?.type !== "text" || !values.some((each) => typeof each === "object"))
+    return false;
+  try {
+    const found = parseJson(content[0].text);
+    return typeof found === "object" && values.some((each) => isSameJson(each, found));
+  } catch {
+    return false;
+  }
 }
 
 /** @param {unknown} value */

@@ -165,14 +165,20 @@ function group(schema, { label, depth }, inside) {
 function listField(schema, place) {
   /** @type {{field: Field, element: HTMLElement}[]} */
   let items = [];
+  let added = 0;
   const list = h("div", { class: "items" });
-  const add = h("button", { type: "button", class: "quiet", onclick: () => append().focus() }, `Add to ${place.label}`);
+  const add = h(
+    "button",
+    { type: "button", class: "quiet", onclick: () => append().focus() },
+    `Add an item to ${place.label}`,
+  );
 
   /** Add an item, and return its first input. */
   function append() {
     const index = items.length;
     const each = schema.prefixItems?.[index] ?? schema.items ?? {};
-    const inside = { ...place, label: `${place.label} ${index + 1}`, required: true, depth: place.depth + 1 };
+    added += 1; // two items never have the same label, also after one between them was removed
+    const inside = { ...place, label: `item ${added} of ${place.label}`, required: true, depth: place.depth + 1 };
     const field = fieldOf(each, inside);
     const remove = h("button", { type: "button", class: "quiet", onclick: drop }, `Remove ${inside.label}`);
     const element = h("div", { class: "item" }, field.element, remove);
@@ -194,6 +200,7 @@ function listField(schema, place) {
     write(value) {
       list.replaceChildren();
       items = [];
+      added = 0;
       for (const each of Array.isArray(value) ? value : []) {
         append();
         items[items.length - 1].field.write(each);

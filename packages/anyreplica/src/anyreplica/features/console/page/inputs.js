@@ -40,7 +40,8 @@ export class FieldError extends Error {
  */
 export function labelled(input, schema, { label, required }) {
   input.id = newId("field");
-  const hint = [schema.description, limitsOf(schema)].filter((each) => typeof each === "string" && each).join(" · ");
+  const hint = typeof schema.description === "string" ? schema.description : "";
+  const kind = [nameOf(schema), limitsOf(schema), required && "required"].filter(Boolean).join(", ");
   const hintId = newId("hint");
   if (hint) input.setAttribute("aria-describedby", hintId);
   if (required) input.setAttribute("aria-required", "true");
@@ -48,7 +49,7 @@ export function labelled(input, schema, { label, required }) {
   return h(
     "div",
     { class: "field" },
-    h("label", { for: input.id }, label, h("small", {}, ` ${nameOf(schema)}${required ? ", required" : ""}`)),
+    h("label", { for: input.id }, label, h("small", {}, ` ${kind}`)),
     hint && h("p", { class: "hint", id: hintId }, hint),
     input,
   );
@@ -132,7 +133,9 @@ export function booleanField(schema, place) {
  * @returns {Field}
  */
 export function choiceField(schema, listed, place) {
-  const options = listed.map(({ title }, index) => h("option", { value: index }, title));
+  const options = listed.map(({ value, title }, index) =>
+    h("option", { value: index }, isSameJson(value, schema.default) ? `${title} (default)` : title),
+  );
   const input = h("select", {}, place.required ? [] : h("option", { value: "" }, "(left out)"), options);
   return {
     element: labelled(input, schema, place),

@@ -148,7 +148,8 @@ export function typeOf(schema) {
  */
 export function nameOf(schema) {
   const [title, format] = [schema.title, schema.format].map((each) => (typeof each === "string" ? each : ""));
-  return title || format || JSON_TYPES.get(typeOf(schema)) || "any value";
+  const count = choices(schema)?.length ?? 0;
+  return title || format || (count > 1 ? `one of ${count}` : "") || JSON_TYPES.get(typeOf(schema)) || "any value";
 }
 
 /**
