@@ -1,4 +1,4 @@
-"""Subscriptions of a server of the SDK: this package serves the event streams, and the author's objects go on working."""
+"""Subscriptions of a server of the SDK: the author's own objects work, although this package serves the streams."""
 
 import pytest
 from mcp import Client
