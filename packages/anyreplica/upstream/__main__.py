@@ -93,7 +93,8 @@ class _Run:
         package = Path(__file__).parents[1]
         self._environment = {
             **{key: value for key, value in os.environ.items() if key != "PYTEST_ADDOPTS"},
-            "PYTHONPATH": os.pathsep.join(map(str, (package, extra_packages()))),
+            # The source beside this folder, also if the environment has anyreplica from another one.
+            "PYTHONPATH": os.pathsep.join(map(str, (package / "src", package, extra_packages()))),
             "PYTHONDONTWRITEBYTECODE": "1",
             **SETTINGS,
             "HANDSHAKE_SESSIONS": options.sessions,

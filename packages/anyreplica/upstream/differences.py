@@ -22,8 +22,9 @@ CI runs FastMCP's own tests twice: with FastMCP's HTTP app, and with anyreplica.
 FastMCP's HTTP app and fails with anyreplica, unless this page has the reason. It also fails if such a test passes
 again. The tests run with four settings that change a default:
 
-- `FASTMCP_MASK_ERROR_DETAILS=false`. FastMCP by default shows clients the text of every exception, and anyreplica does
-  not: see [Any FastMCP server](../guides/fastmcp-server.md#what-is-different).
+- `FASTMCP_MASK_ERROR_DETAILS=false`. FastMCP by default shows clients the text of every exception, and so does the MCP
+  SDK in the handshake protocol. anyreplica does not: see [Any FastMCP
+  server](../guides/fastmcp-server.md#what-is-different).
 - `FIRST_EVENT_SECONDS=0.1`. FastMCP sends the head of a reply at once. anyreplica sends it with the result, or after
   2 s, so that a proxy can repeat a call whose replica is lost. A client that waits less than 2 s for the head of a slow
   call loses the connection of that call.

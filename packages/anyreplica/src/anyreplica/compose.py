@@ -140,7 +140,7 @@ def _lifespan(
                 await enter(each)
             await enter(endpoint.opened())
             with untraced(), own_work():
-                listed = await catalogue.read(mcp)
+                listed = await catalogue.read(mcp, asks=replica.is_trial)
             logger.info("%s %s, replica %s: %s", settings.mcp_name, __version__, replica.name, catalogue.counts)
             if listed:
                 with untraced(), own_work():

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import fastmcp
 import pytest
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.testclient import TestClient
@@ -126,33 +127,55 @@ def test_every_answer_is_that_of_the_sdk(make: Callable[[], Any], requests: list
 
 
 _SECRET = (-32603, "Internal server error")
-_DIFFERENT: list[tuple[Callable[[], Any], Any, tuple[int, str], str]] = [
-    (shop.make, prompt("none"), (-32602, "Unknown prompt: none"), ""),
-    (shop.make, prompt("greet"), (-32602, "Missing required arguments: {'name'}"), ""),
-    (shop.make, prompt("greet", name="Ada", loud="x"), (-32602, "Error rendering prompt greet"), ""),
-    (shop.make, prompt("broken_prompt"), (-32603, "Error rendering prompt broken_prompt"), ""),
-    (low.make, tool("crash", text="x"), _SECRET, "a secret"),
-    (low.make, ("resources/read", {"uri": "low://crash"}), _SECRET, "a secret"),
+_OF_PROMPTS = [
+    (prompt("none"), (-32602, "Unknown prompt: none")),
+    (prompt("greet"), (-32602, "Missing required arguments: {'name'}")),
+    (prompt("greet", name="Ada", loud="x"), (-32602, "Error rendering prompt greet")),
+    (prompt("broken_prompt"), (-32603, "Error rendering prompt broken_prompt")),
 ]
-"""Requests, the code and text of the error, and its text in the SDK's own app if it is another one."""
+"""Requests, and the code and text of the error in the stateless protocol."""
+
+_CRASHES = [tool("crash", text="x"), ("resources/read", {"uri": "low://crash"})]
 
 
-@pytest.mark.parametrize("version", [_HANDSHAKE, VERSION])
-def test_some_errors_are_clearer_or_hide_their_text(version: str) -> None:
-    """The error of a prompt has the code of the protocol. A crash of a low-level server never shows its text."""
-    for make, asked, wanted, text_of_sdk in _DIFFERENT:
-        with both(make) as (ours, theirs):
-            found, expected = (answer(each, version, *asked)[1][-1]["error"] for each in (ours, theirs))
-        assert (found["code"], found["message"]) == wanted
-        of_sdk = (0, text_of_sdk or wanted[1]) if version == _HANDSHAKE else _SECRET
-        assert (expected["code"], expected["message"]) == of_sdk
+def errors(ours: TestClient, theirs: TestClient, version: str, asked: Any) -> list[tuple[int, str]]:
+    """Return the code and the text of an error of ours, and of the SDK's own app."""
+    found = (answer(each, version, *asked)[1][-1]["error"] for each in (ours, theirs))
+    return [(each["code"], each["message"]) for each in found]
 
 
-def test_a_question_that_cannot_be_sent_says_why() -> None:
-    """The error has the code of the SDK's, and a text that names what is missing."""
+def test_errors_of_prompts_have_a_text_in_both_protocols() -> None:
+    """In the handshake protocol, they are those of the SDK. In the stateless one, the SDK hides their text."""
+    with both(shop.make) as (ours, theirs):
+        for asked, (code, text) in _OF_PROMPTS:
+            assert errors(ours, theirs, _HANDSHAKE, asked) == [(0, text), (0, text)]
+            assert errors(ours, theirs, VERSION, asked) == [(code, text), _SECRET]
+
+
+@pytest.mark.parametrize("hidden", [True, False])
+def test_a_crash_of_a_low_level_server_shows_its_text_only_if_the_setting_says_so(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, hidden: bool
+) -> None:
+    """With FASTMCP_MASK_ERROR_DETAILS=false, the error is that of the SDK. The log has the traceback in any case."""
+    settings = fastmcp.settings.model_copy()
+    if not hidden:
+        settings.mask_error_details = False
+    monkeypatch.setattr(fastmcp, "settings", settings)
+    with both(low.make) as (ours, theirs):
+        for asked in _CRASHES:
+            expected = (0, "a secret")
+            caplog.clear()
+            assert errors(ours, theirs, _HANDSHAKE, asked) == [_SECRET if hidden else expected, expected]
+            assert len([each for each in caplog.records if each.exc_info]) == 2
+            assert errors(ours, theirs, VERSION, asked) == [_SECRET, _SECRET]
+
+
+def test_a_question_that_cannot_be_sent_is_an_error_of_the_sdk(caplog: pytest.LogCaptureFixture) -> None:
+    """The error is that of the SDK, so that code that catches it works. The log says why, for the operator."""
     reasons = {_HANDSHAKE: "HANDSHAKE_SESSIONS is off", VERSION: f"protocol version {VERSION} does not allow it"}
+    caplog.set_level("INFO")
     with both(shop.make) as (ours, theirs):
         for version, reason in reasons.items():
-            found, expected = (answer(each, version, *tool("elicit"))[1][-1]["error"] for each in (ours, theirs))
-            assert found["code"] == expected["code"] == -32600
-            assert reason in found["message"]
+            found, expected = errors(ours, theirs, version, tool("elicit"))
+            assert found == expected
+            assert reason in caplog.text

@@ -11,7 +11,10 @@ from conftest import ROOT, StartServer, until
 from tests.calls import call, text
 from tests.fastmcp_server.clients import conversation, value_of
 from tests.mcp.any_replica.listeners import listening
-from tests.replicas import Family, Fleet, RedisServer, running
+from tests.replicas import Family, Fleet, RedisServer, messages, running
+from tests.sessions import resuming
+from tests.sessions.client import start
+from tests.sessions.resuming import stream
 
 _SERVED = Path(__file__).parent.relative_to(ROOT) / "served"
 pytestmark = pytest.mark.needs("redis")
@@ -22,7 +25,7 @@ def shops(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """Two replicas of the `MCPServer` that share a Redis and keep sessions."""
     folder = tmp_path_factory.mktemp("shops")
     command = ("-m", "anyreplica", "run", str(_SERVED / "shop.py"))
-    settings = {"MCP_COMPONENTS": "", "HANDSHAKE_SESSIONS": "ask", "LOG_LEVEL": "INFO"}
+    settings = {"MCP_COMPONENTS": "", "HANDSHAKE_SESSIONS": "full", "LOG_LEVEL": "INFO"}
     with (
         RedisServer(folder / "redis.log") as redis,
         running(folder, 2, command=command, REDIS_URL=redis.url, **settings) as fleet,
@@ -50,6 +53,18 @@ def test_listeners_hear_of_the_changes_of_every_replica(shops: Fleet) -> None:
         assert next(events)["params"]["uri"] == "shop://today"
 
 
+def test_a_session_gets_notifications_that_belong_to_no_call(shops: Fleet) -> None:
+    """They reach the event stream of the client's session at the other replica, and no other session."""
+    first, second = (each.url for each in shops.replicas)
+    client, other = start(first), start(first)
+    with stream(client, first) as reply, stream(other, first) as reply_of_other:
+        found, found_by_other = messages(reply), messages(reply_of_other)
+        assert resuming.call(client, second, "tell_session", text="one") == "told"
+        assert resuming.call(other, second, "tell_session", text="two") == "told"
+        assert [next(found)["params"].get("uri") for _ in range(2)] == ["shop://one", None]
+        assert [next(found_by_other)["params"].get("uri") for _ in range(2)] == ["shop://two", None]
+
+
 def test_a_task_that_ends_the_process_ends_only_its_call(shops: Fleet) -> None:
     """`sys.exit()` in a task of a tool fails the call."""
     replica = shops.replicas[0]
@@ -59,9 +74,10 @@ def test_a_task_that_ends_the_process_ends_only_its_call(shops: Fleet) -> None:
 
 
 def test_a_low_level_server_runs_with_one_command(start_server: StartServer) -> None:
-    """`run --replicas` serves the object of a file. The status page has its tools."""
+    """`run --replicas` serves the object of a file. Nobody asks it for its tools before a client does."""
     server = start_server(command=("-m", "anyreplica", "run", str(_SERVED / "low.py"), "--replicas", "2"))
-    until(lambda: "The status page lists the rest." in server.output, "the command says where the tools are listed")
+    text_of_start = "the server itself lists its components to clients"
+    until(lambda: text_of_start in server.output, "the command says who lists the tools")
     server.wait_ready()
     served_by = {text(call(server.url, "echo", {"text": "x"})) for _ in range(4)}
     assert served_by == {"hello {'text': 'x'}"}

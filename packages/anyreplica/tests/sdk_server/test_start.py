@@ -12,9 +12,10 @@ from fastmcp.server.auth.providers.in_memory import InMemoryOAuthProvider
 from mcp import MCPError
 from mcp.server import Server
 from mcp.server.auth.settings import AuthSettings
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.mcpserver import MCPServer
 from mcp.server.subscriptions import InMemorySubscriptionBus
-from mcp_types import INVALID_REQUEST, RequestParams
+from mcp_types import INVALID_REQUEST, ListPromptsResult, ListToolsResult, RequestParams
 from pydantic import AnyHttpUrl
 
 from anyreplica import Settings, StartupError, create_app
@@ -115,8 +116,8 @@ def test_a_worker_has_nothing_to_run() -> None:
 @pytest.mark.parametrize(
     ("server", "settings", "said"),
     [
-        (shop.make(), {"handshake_sessions": "full"}, f"HANDSHAKE_SESSIONS=full: {OF_SDK} (MCPServer) gets"),
-        (low.make(), {"debug_errors": True}, f"DEBUG_ERRORS has no effect: {OF_SDK} (Server)"),
+        (shop.make(), {"handshake_sessions": "full"}, f"HANDSHAKE_SESSIONS=full: {OF_SDK} (MCPServer) has no"),
+        (low.make(), {"debug_errors": True}, f"DEBUG_ERRORS: {OF_SDK} (Server) chooses"),
         (MCPServer("own", subscriptions=OwnBus()), _SEVERAL, "subscriptions/listen: the server's own code delivers"),
         (shop.make(), {}, ""),
         (MCPServer("default"), _SEVERAL, ""),
@@ -147,3 +148,35 @@ async def test_a_server_that_refuses_requests_without_a_client_starts() -> None:
     server.add_request_handler("ping", RequestParams, refuses)
     async with serve(lambda: create_app(server)) as served:
         assert await asyncio.to_thread(lambda: get(f"{served.url}/readyz").status_code) == 200
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("replaced", [False, True])
+async def test_no_code_of_a_low_level_server_runs_before_a_client_asks(replaced: bool) -> None:
+    """A replica asks for no list at its start. It warms up with requests that only the SDK's own code answers."""
+    ran: list[str] = []
+
+    async def list_tools(*_: Any) -> ListToolsResult:
+        ran.append("tools/list")
+        return ListToolsResult(tools=[])
+
+    async def list_prompts(*_: Any) -> ListPromptsResult:
+        ran.append("prompts/list")
+        return ListPromptsResult(prompts=[])
+
+    async def note(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        ran.append(ctx.method)
+        return await call_next(ctx)
+
+    async def discover(*_: Any) -> dict[str, Any]:
+        ran.append("server/discover")
+        return {}
+
+    server = Server[Any]("silent", on_list_tools=list_tools, on_list_prompts=list_prompts)
+    if replaced:
+        server.add_request_handler("server/discover", RequestParams, discover)
+    else:
+        server.middleware.append(note)
+    async with serve(lambda: create_app(server)) as served:
+        assert await asyncio.to_thread(lambda: get(f"{served.url}/readyz").status_code) == 200
+        assert ran == []

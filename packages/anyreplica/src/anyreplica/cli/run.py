@@ -247,9 +247,9 @@ def _base(settings: Settings) -> str:
 def _lists_early(mcp: FastMCP) -> bool:
     """Return whether a server can list its components before it starts.
 
-    A provider may ask other servers for them. A low-level server of the MCP SDK may need what its lifespan opens.
+    A provider may ask other servers for them.
     """
-    return mcp.has_components if isinstance(mcp, SdkServer) else mounts.are_lists_steady(mcp)
+    return isinstance(mcp, SdkServer) or mounts.are_lists_steady(mcp)
 
 
 def _named(app: App) -> str:

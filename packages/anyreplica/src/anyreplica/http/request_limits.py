@@ -173,10 +173,8 @@ class RequestLimits:
 
     def __init__(self, settings: CoreSettings, name_of: Callable[[Scope], str | None] = lambda _: None) -> None:
         origins = (*settings.allowed_origins, *settings.cors_origins, *settings.own_origins)
-        methods = ["POST"]
-        if settings.handshake_sessions != "off":
-            methods += ["GET", "DELETE"] if settings.handshake_sessions == "full" else ["DELETE"]
-        self.heads = HeadCheck(settings.allowed_hosts, origins, methods)
+        of_sessions = {"off": ["POST"], "ask": ["POST", "DELETE"], "full": ["GET", "POST", "DELETE"]}
+        self.heads = HeadCheck(settings.allowed_hosts, origins, of_sessions[settings.handshake_sessions])
         self.in_flight = InFlight(settings.max_in_flight)
         self.responses = InFlight(settings.max_in_flight, "responses of clients in flight (MAX_IN_FLIGHT)")
         self.subscriptions = InFlight(settings.subscriptions, "subscriptions (MAX_SUBSCRIPTIONS)")

@@ -30,6 +30,10 @@ class ClientRequestError(MCPError, ToolError):
         super().__init__(code, line, data)
 
 
+class HandlerFailed(MCPError):
+    """The code of a server of the SDK has failed, and the client may read the text of its exception."""
+
+
 class ClientChannel(Protocol):
     """Sends requests from one call to its client.
 
@@ -60,6 +64,9 @@ class ClientChannel(Protocol):
 
     def reply_headers(self, call: "Call", result: Mapping[str, Any]) -> Sequence[tuple[bytes, bytes]]:
         """Return the headers that the reply to `initialize` gets in addition."""
+
+    async def notify_session(self, method: str, params: Mapping[str, Any] | None) -> None:
+        """Send a notification that belongs to no call, on the event stream of the session, if the client has one."""
 
     async def ask(
         self, call: "Call", method: str, params: Mapping[str, Any] | None, opts: CallOptions
@@ -104,6 +111,9 @@ class NoClientChannel:
     ) -> Sequence[tuple[bytes, bytes]]:
         """Return no headers."""
         return ()
+
+    async def notify_session(self, method: str, params: Mapping[str, Any] | None) -> None:
+        """Do nothing, because there is no session."""
 
     async def ask(
         self,

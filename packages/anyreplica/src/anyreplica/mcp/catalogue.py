@@ -17,6 +17,8 @@ from anyreplica.mcp.compat.sdk_server import SdkServer
 
 logger = logging.getLogger(__name__)
 
+OWN_LISTS = "the server itself lists its components to clients"
+
 
 @dataclass(frozen=True)
 class CatalogueEntry:
@@ -37,6 +39,8 @@ class Catalogue:
     resources: list[CatalogueEntry] = field(default_factory=list)
     prompts: list[CatalogueEntry] = field(default_factory=list)
     jobs: list[CatalogueEntry] = field(default_factory=list)
+    note: str = ""
+    """What people read instead, if only the server's own code has the lists."""
 
     @classmethod
     def of(cls, components: Iterable[FastMCPComponent], jobs: Mapping[str, Job]) -> "Catalogue":
@@ -45,15 +49,19 @@ class Catalogue:
         made._take(components)
         return made
 
-    async def read(self, mcp: FastMCP) -> bool:
+    async def read(self, mcp: FastMCP, *, asks: bool = False) -> bool:
         """Read the components that the server has now, with those of mounted servers and of providers.
 
         Return False, and read nothing, if a provider cannot list its components now, for example because the server
         behind a proxy is away.
+
+        Args:
+            asks: whether to ask the code of a server of the SDK, too. Without it, a low-level `Server` has a note only.
         """
         if isinstance(mcp, SdkServer):
-            listed = await mcp.listed()
-            resources = [(each.uri, each.description) for each in listed.resources]
+            self.note = "" if asks or mcp.has_components else OWN_LISTS
+            listed = await mcp.listed() if asks else mcp.registered
+            resources = [(str(each.uri), each.description) for each in listed.resources]
             resources += [(each.uri_template, each.description) for each in listed.templates]
             self.tools = _sorted([(each.name, each.description) for each in listed.tools])
             self.resources = _sorted(resources)
@@ -77,11 +85,13 @@ class Catalogue:
     @property
     def kinds(self) -> list[tuple[str, list[CatalogueEntry]]]:
         """The entries by kind: tools, resources, prompts, jobs."""
-        return list(vars(self).items())
+        return [(kind, entries) for kind, entries in vars(self).items() if isinstance(entries, list)]
 
     @property
     def counts(self) -> str:
         """The number of components of each kind, as text. The tools are those that `tools/list` shows."""
+        if self.note:
+            return self.note
         counts = {kind: len(entries) for kind, entries in self.kinds}
         counts["tools"] += self._tools_of_jobs
         return ", ".join(f"{kind} {count}" for kind, count in counts.items())
@@ -101,7 +111,7 @@ class Catalogue:
         elif self.jobs:
             names["tools"] = f"{names['tools']}, and {self._tools_of_jobs} for jobs".removeprefix(", and ")
         found = [f"{kind:<10} {text}" for kind, text in names.items() if text]
-        return found or ["no tools, resources, prompts or jobs"]
+        return found or [self.note or "no tools, resources, prompts or jobs"]
 
     @property
     def _tools_of_jobs(self) -> int:

@@ -134,7 +134,7 @@ class CallPaths:
         stamp = self._stamp()
         with own_work():
             if isinstance(self.mcp, SdkServer):
-                self.plans = await plan_sdk_server(self.mcp)
+                self.plans = plan_sdk_server(self.mcp)
             else:
                 self.plans = await plan(self.mcp, self.seconds, self.setup.timeouts, keeps_state=self.keeps_state)
         self._planned = stamp

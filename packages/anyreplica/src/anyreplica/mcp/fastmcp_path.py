@@ -20,10 +20,10 @@ from anyreplica.components.outcome import BODY_OUTCOME, CALL_OUTCOME, Handover, 
 from anyreplica.http.refusal import ClientGone
 from anyreplica.http.request_record import FAULT, RPC_ERROR, TOOL_ERROR
 from anyreplica.http.responses import error_response, response
-from anyreplica.mcp.call import Call
+from anyreplica.mcp.call import Call, HandlerFailed
 from anyreplica.mcp.call_span import noted_in_span
 from anyreplica.mcp.compat import sdk
-from anyreplica.mcp.compat.dispatch import Dispatch
+from anyreplica.mcp.compat.dispatch import Dispatch, SdkDispatch
 from anyreplica.mcp.compat.sdk_server import SdkServer
 from anyreplica.mcp.message import Notification, drop_null_token
 from anyreplica.process import task_exits
@@ -48,7 +48,9 @@ class FastMcpPath:
         self.mcp = mcp
         self.state = state
         self.in_span = in_span
-        name = SDK if isinstance(mcp, SdkServer) else FASTMCP
+        is_sdk = isinstance(mcp, SdkServer)
+        name = SDK if is_sdk else FASTMCP
+        self._dispatch = SdkDispatch if is_sdk else Dispatch
         self._taken = ("handshake", name), ("stateless", name)
 
     async def answer(self, call: Call, handed: Handover = Handover()) -> None:  # noqa: B008  # frozen
@@ -91,7 +93,8 @@ class FastMcpPath:
             raise
         except Exception as error:  # noqa: BLE001  # `modern_error_data` logs unexpected errors and hides their texts
             data = modern_error_data(error)
-            call.record.failed = FAULT if data.code == INTERNAL_ERROR else RPC_ERROR
+            is_fault = data.code == INTERNAL_ERROR or isinstance(error, HandlerFailed)
+            call.record.failed = FAULT if is_fault else RPC_ERROR
             if isinstance(error, MCPError):
                 logger.info("%s answered with an error: %.300s", request.method, " ".join(data.message.split()))
             # Clients of the handshake protocol expect the errors of handlers with HTTP status 200.
@@ -112,7 +115,7 @@ class FastMcpPath:
         CALL_OUTCOME.set(handed.after_middleware)
         request = call.request
         drop_null_token(request.params)
-        dispatch = Dispatch(request, call.scope, call)
+        dispatch = self._dispatch(request, call.scope, call)
         set_transport("streamable-http")
         with set_http_request(dispatch.http_request):
             # The same steps as in the SDK's `serve_one`, except for the cleanup. `serve_one` always runs a cleanup that

@@ -17,6 +17,7 @@ from starlette.types import ASGIApp
 
 from anyreplica.auth.visibility import InnerVisibility, Visibility
 from anyreplica.components.call_limits import CallLimits
+from anyreplica.mcp.compat.overrides import needs_no_author
 from anyreplica.mcp.compat.sdk_server import SdkServer
 
 _ENVELOPE = {PROTOCOL_VERSION_META_KEY: LATEST_MODERN_VERSION, CLIENT_CAPABILITIES_META_KEY: {}}
@@ -63,27 +64,28 @@ def own_work() -> Iterator[None]:
 async def warm_up(app: ASGIApp, path: str, mcp: FastMCP) -> None:
     """Request the list of tools from `app`, at the path of its endpoint, in both protocol families.
 
-    A server of the MCP SDK may have no list of tools, or one that needs a caller. It gets other requests, and its code
-    may refuse them.
+    A server of the MCP SDK may have no list of tools, or one that needs a caller. It gets other requests, and only
+    those that run no code of its author.
 
     Without the warm-up, the first call of a replica takes 300 ms longer.
 
     Raises:
         RuntimeError: the app does not answer a request for its tools with HTTP status 200.
     """
-    methods = ("ping", "server/discover") if isinstance(mcp, SdkServer) else ("tools/list", "tools/list")
+    is_sdk = isinstance(mcp, SdkServer)
+    methods = ("ping", "server/discover") if is_sdk else ("tools/list", "tools/list")
     routing = {"mcp-protocol-version": LATEST_MODERN_VERSION, "mcp-method": methods[1]}
-    accept = {"accept": "application/json, text/event-stream"}
-    transport = httpx2.ASGITransport(app)
-    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=accept) as client:
-        await _call(client, path, methods[0], {"mcp-protocol-version": LATEST_HANDSHAKE_VERSION}, {})
-        await _call(client, path, methods[1], routing, {"_meta": _ENVELOPE})
+    if not is_sdk or needs_no_author(mcp, methods[0]):
+        await _call(app, path, methods[0], {"mcp-protocol-version": LATEST_HANDSHAKE_VERSION}, {})
+    if not is_sdk or needs_no_author(mcp, methods[1]):
+        await _call(app, path, methods[1], routing, {"_meta": _ENVELOPE})
 
 
-async def _call(
-    client: httpx2.AsyncClient, path: str, method: str, headers: dict[str, str], params: dict[str, object]
-) -> None:
+async def _call(app: ASGIApp, path: str, method: str, headers: dict[str, str], params: dict[str, object]) -> None:
     message = {"jsonrpc": "2.0", "id": 0, "method": method, "params": params}
-    response = await client.post(path, json=message, headers=headers)
+    headers = {"accept": "application/json, text/event-stream", **headers}
+    request = httpx2.Request("POST", f"http://127.0.0.1{path}", json=message, headers=headers)
+    # Without a client: its class may be one that the author has replaced.
+    response = await httpx2.ASGITransport(app).handle_async_request(request)
     if method == "tools/list" and response.status_code != 200:
         raise RuntimeError(f"Warm-up: the server answered its own {method} with HTTP status {response.status_code}")

@@ -121,12 +121,12 @@ async def plan(mcp: FastMCP, seconds: float, timeouts: dict[str, float], *, keep
     return plans
 
 
-async def plan_sdk_server(mcp: SdkServer) -> Plans:
-    """Return the paths of the tools of an SDK server, which have no call plans."""
-    tools = (await mcp.listed()).tools
-    reasons = {tool.name: own_way(mcp) for tool in tools}
-    annotated = {tool.name: tool.input_schema for tool in tools if x_mcp_header_map(tool.input_schema)}
-    return Plans(fastmcp=reasons, annotated=annotated, fallback=SDK)
+def plan_sdk_server(mcp: SdkServer) -> Plans:
+    """Return the paths of the tools of an SDK server, which have no call plans.
+
+    Its own code says for each call whether the tool repeats arguments in headers, see `check_param_headers`.
+    """
+    return Plans(fastmcp=mcp.known_tools(), fallback=SDK)
 
 
 def _own(server: FastMCP) -> list[Middleware]:

@@ -15,7 +15,9 @@ from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.mcpserver.prompts import Prompt
 from mcp.server.mcpserver.resources import FunctionResource, ResourceTemplate
 from mcp.server.mcpserver.tools import Tool
+from mcp.shared.jsonrpc_dispatcher import handler_exception_to_error_data
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, CallToolResult, TextContent
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from anyreplica.auth.caller import Caller, caller_of
@@ -24,9 +26,12 @@ from anyreplica.components.asking import asks
 from anyreplica.components.call_limits import bounded
 from anyreplica.components.discovery import Discovered, discover
 from anyreplica.components.threads import Threads
+from anyreplica.http.refusal import ClientGone
 from anyreplica.mcp import request_state
+from anyreplica.mcp.call import HandlerFailed
 from anyreplica.mcp.compat import sdk
 from anyreplica.mcp.compat.sdk_server import SdkServer
+from anyreplica.mcp.param_headers import check_param_headers
 from anyreplica.mcp.server_setup import ServerSetup
 from anyreplica.settings import CoreSettings
 from anyreplica.settings.errors import StartupError
@@ -43,9 +48,12 @@ _KINDS = {
 
 _LONGEST_NAME = 200
 
+_NO_CODE = 0
+"""The code with which the SDK sends the errors of the server's code to clients of the handshake protocol."""
+
 
 class SdkCalls:
-    """Middleware of the SDK: limits of calls, tools that a caller may use, and errors of prompts.
+    """Middleware of the SDK: limits of calls, tools that a caller may use, and errors of the server's code.
 
     It is outside the author's own middleware. For FastMCP servers, `CallLimits`, `Visibility` and the preparation of
     components do the same.
@@ -63,12 +71,25 @@ class SdkCalls:
         with bind_request_context(ctx):  # tasks of the author's code are then `ExitProof`
             if ctx.request_id is None:
                 return await call_next(ctx)
-            caller = caller_of(ctx.request.scope) if ctx.request is not None else None
-            if ctx.method == "tools/list":
-                return _permitted(await call_next(ctx), caller)
-            if ctx.method not in _KINDS:
-                return await call_next(ctx)
-            return await self._call(ctx, call_next, caller)
+            try:
+                return await self._answer(ctx, call_next)
+            except ClientGone:
+                raise
+            except Exception as error:
+                if self._mcp.hides_errors or _is_modern(ctx) or handler_exception_to_error_data(error) is not None:
+                    raise
+                logger.exception("%s: the server's code has failed", ctx.method)
+                raise HandlerFailed(_NO_CODE, str(error)) from error
+
+    async def _answer(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        caller = caller_of(ctx.request.scope) if ctx.request is not None else None
+        if ctx.method == "tools/list":
+            result = await call_next(ctx)
+            self._mcp.note_listed(result)
+            return _permitted(result, caller)
+        if ctx.method not in _KINDS:
+            return await call_next(ctx)
+        return await self._call(ctx, call_next, caller)
 
     async def _call(
         self, ctx: ServerRequestContext[Any, Any], call_next: CallNext, caller: Caller | None
@@ -81,6 +102,8 @@ class SdkCalls:
         tool = self._mcp.tool_named(name) if kind == "tool" else None
         arguments = (ctx.params or {}).get("arguments")
         try:
+            if kind == "tool" and _is_modern(ctx):
+                await check_param_headers(self._mcp, ctx, self._seconds)
             if tool is not None and isinstance(arguments, dict):
                 check_model(tool, arguments)
             return await bounded(call_next(ctx), kind, name, self._seconds)
@@ -94,7 +117,7 @@ class SdkCalls:
             raise MCPError(INTERNAL_ERROR, str(error)) from None
         except ValueError as error:
             if ctx.method == "prompts/get" and self._mcp.has_components and type(error) is ValueError:
-                raise _of_prompt(error) from error
+                raise _of_prompt(error, is_modern=_is_modern(ctx)) from error
             raise
 
     def _failed(self, ctx: ServerRequestContext[Any, Any], text: str) -> HandlerResult:
@@ -109,16 +132,21 @@ def _permitted(result: HandlerResult, caller: Caller | None) -> HandlerResult:
     return {**result, "tools": [tool for tool in result["tools"] if caller.may_use(tool["name"])]}
 
 
-def _of_prompt(error: ValueError) -> MCPError:
+def _is_modern(ctx: ServerRequestContext[Any, Any]) -> bool:
+    return ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
+
+
+def _of_prompt(error: ValueError, *, is_modern: bool) -> MCPError:
     """Return the protocol error for an error of `MCPServer.get_prompt`, whose text is meant for the client.
 
-    The SDK sends this text to clients of the handshake protocol only, with the code 0.
+    The SDK sends this text to clients of the handshake protocol only. The others get the text here, too, with the code
+    that the specification has for the error.
     """
     reason = error.__cause__.__cause__ if error.__cause__ is not None else None
     if reason is None or isinstance(reason, ValidationError):  # an unknown prompt, or wrong arguments
-        return MCPError(INVALID_PARAMS, str(error))
+        return MCPError(INVALID_PARAMS if is_modern else _NO_CODE, str(error))
     logger.error("%s", error, exc_info=reason)
-    return MCPError(INTERNAL_ERROR, str(error))
+    return HandlerFailed(INTERNAL_ERROR if is_modern else _NO_CODE, str(error))
 
 
 def serve_sdk_server(mcp: SdkServer, settings: CoreSettings) -> tuple[Discovered, ServerSetup]:
@@ -137,6 +165,8 @@ def serve_sdk_server(mcp: SdkServer, settings: CoreSettings) -> tuple[Discovered
         )
     mcp.prepare(functools.partial(_with_threads, settings.tool_threads))
     mcp.seal_states(request_state.security(settings), settings.mcp_name)
+    chain = sdk.low_level(mcp).middleware
+    chain[:] = [each for each in chain if not isinstance(each, SdkCalls)]  # of another app with the same server
     sdk.insert_middleware(mcp, SdkCalls(mcp, settings.call_timeout_seconds))
     # The setup has nothing to do: there are no components of FastMCP and no mounted servers.
     return discovered, ServerSetup(
@@ -160,11 +190,14 @@ def notes(mcp: SdkServer, settings: CoreSettings) -> Iterator[str]:
     """Yield a sentence for each setting and each part of the server that has no effect with several replicas."""
     if settings.handshake_sessions == "full":
         yield (
-            f"HANDSHAKE_SESSIONS=full: a server of the MCP SDK ({mcp.kind}) gets sessions as with ask: "
-            "no log level, no subscriptions, no notifications outside of calls"
+            f"HANDSHAKE_SESSIONS=full: a server of the MCP SDK ({mcp.kind}) has no log level and no subscriptions of "
+            "sessions, unless its own code keeps them, for one replica"
         )
     if settings.debug_errors:
-        yield f"DEBUG_ERRORS has no effect: a server of the MCP SDK ({mcp.kind}) chooses the texts of its errors itself"
+        yield (
+            f"DEBUG_ERRORS: a server of the MCP SDK ({mcp.kind}) chooses the texts of its tools' errors itself; other "
+            "exceptions have their text for clients of the handshake protocol only"
+        )
     if not settings.is_single and mcp.has_own_subscriptions:
         yield (
             "subscriptions/listen: the server's own code delivers the changes; "

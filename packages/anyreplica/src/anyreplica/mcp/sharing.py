@@ -45,10 +45,14 @@ class Subscriptions(ListenHandler):
             raise MCPError(INTERNAL_ERROR, f"This replica has closed its subscriptions; send {_METHOD} again.")
         return await super().__call__(ctx, params)
 
-    def close(self) -> None:
-        """End all event streams, each with its result."""
-        self._closed = True
+    def end_streams(self) -> None:
+        """End all open event streams, each with its result. Clients may open new ones."""
         super().close()
+
+    def close(self) -> None:
+        """End all event streams, each with its result, and refuse new ones."""
+        self._closed = True
+        self.end_streams()
 
 
 class Sharing:
@@ -89,6 +93,8 @@ class Sharing:
             self.close_streams = mcp.close_streams
             return
         subscriptions = Subscriptions(bus, settings.subscriptions)
+        if isinstance(mcp, SdkServer):
+            mcp.end_streams_with(subscriptions.end_streams)
         sdk.low_level(mcp).add_request_handler(_METHOD, SubscriptionsListenRequestParams, subscriptions)
         self.close_streams = subscriptions.close
 

@@ -145,6 +145,13 @@ def _add_tools(mcp: MCPServer[Any]) -> None:  # noqa: C901
         await ctx.notify_resource_updated("shop://today")
         return "changed"
 
+    @mcp.tool()
+    async def tell_session(text: str, ctx: Context[Any, Any]) -> str:
+        """Send notifications that belong to no call."""
+        await ctx.session.send_resource_updated(f"shop://{text}")
+        await ctx.session.send_progress_notification(text, 1.0)
+        return "told"
+
 
 def later(text: str) -> str:
     """Return what a tool returns that is added while the server runs."""

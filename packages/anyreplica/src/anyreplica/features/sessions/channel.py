@@ -23,6 +23,7 @@ from anyreplica.features.sessions.sessions import Sessions
 from anyreplica.features.sessions.waiting_calls import WaitingCall
 from anyreplica.http.refusal import Refused
 from anyreplica.http.request_record import headers_of, note, record_of
+from anyreplica.http.responses import encode
 from anyreplica.mcp.call import NO_STREAM, Call, ClientRequestError, NoClientChannel
 from anyreplica.mcp.compat.log_levels import SessionState
 from anyreplica.mcp.handshake_sessions import SESSION
@@ -268,6 +269,12 @@ class SessionChannel:
         with contextlib.suppress(OSError):
             wanted = (await records.read(session)).level or default
         return wanted not in _LEVELS or level not in _LEVELS or _LEVELS.index(level) >= _LEVELS.index(wanted)
+
+    async def notify_session(self, method: str, params: Mapping[str, Any] | None) -> None:
+        """Send a notification that belongs to no call, on the event stream of the session, if the client has one."""
+        if self._session is not None and self._sessions.streams is not None:
+            message = {"jsonrpc": "2.0", "method": method} | ({} if params is None else {"params": dict(params)})
+            await self._sessions.streams.send(self._session, encode(message))
 
     async def wait_in_round(self, events: CallEvents | None, found: OpenRound, sent: frozenset[str]) -> None:
         """Note that the call waits for its client in a round of a multi-round component.

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import secrets
 from collections.abc import AsyncGenerator
 
@@ -15,16 +16,26 @@ from anyreplica.http.refusal import Refused
 from anyreplica.http.responses import PING_SECONDS, encode
 from anyreplica.shared.notifier import Notifier
 
+logger = logging.getLogger(__name__)
+
+_MOST_MESSAGES = 100
+"""Maximum number of messages that wait for a slow client in one stream."""
+
+_LONGEST_MESSAGE = 64 * 1024
+"""Maximum size of a message to a session, in bytes."""
+
 
 class _Open:
     """An open stream."""
 
-    __slots__ = ("_waiter", "caller", "events", "record", "stale")
+    __slots__ = ("_waiter", "caller", "events", "messages", "record", "stale")
 
     def __init__(self, caller: str) -> None:
         self.caller = caller
         self.events: dict[ServerEvent, None] = {}
         """The events that the client has not got yet. The same event twice is one message."""
+        self.messages: list[bytes] = []
+        """The messages that were sent only to this session and that the client has not got yet."""
         self.record = SessionRecord()
         self.stale = False
         """Whether the record in the store may have changed."""
@@ -34,6 +45,12 @@ class _Open:
         """Note an event that the client wants."""
         if not isinstance(event, ResourceUpdated) or event.uri in self.record.resources:
             self.events[event] = None
+            self.wake()
+
+    def take(self, message: str) -> None:
+        """Note a message that was sent only to this session. Beyond a limit, drop it, because the client is slow."""
+        if len(self.messages) < _MOST_MESSAGES:
+            self.messages.append(message.encode())
             self.wake()
 
     def look_again(self) -> None:
@@ -101,7 +118,10 @@ class SessionStreams:
         self._open.add(stream)
         unsubscribe = self._bus.subscribe(stream.hear)
         try:
-            with self._notifier.listening(name_of(session), stream.look_again):
+            with (
+                self._notifier.listening(name_of(session), stream.look_again),
+                self._notifier.receiving(_name(session, name), stream.take),
+            ):
                 try:
                     await self._records.set_stream(session, caller, name)
                 except RecordRefused as refused:
@@ -119,10 +139,21 @@ class SessionStreams:
             with contextlib.suppress(OSError):  # the record expires with its session
                 await self._records.end_stream(session, name)
 
+    async def send(self, session: Session, message: bytes) -> None:
+        """Send a message to the newest stream of a session, on any replica. Without a stream, the message is lost."""
+        if len(message) > _LONGEST_MESSAGE:
+            logger.info("A notification of %d bytes is dropped: the limit is %d bytes", len(message), _LONGEST_MESSAGE)
+            return
+        with contextlib.suppress(OSError):
+            if stream := (await self._records.read(session)).stream:
+                await self._notifier.send(_name(session, stream), message.decode())
+
     async def _next(self, stream: _Open) -> bytes:
         """Wait for the next event and return its message; return an empty message after a pause or a change."""
-        if not stream.events and not stream.stale and not self._closed:
+        if not stream.events and not stream.messages and not stream.stale and not self._closed:
             await stream.wait(PING_SECONDS)
+        if stream.messages:
+            return stream.messages.pop(0)
         if not stream.events:
             return b""
         event = next(iter(stream.events))
@@ -146,6 +177,11 @@ class SessionStreams:
             stream.record = record
             return record.stream == name
         return True
+
+
+def _name(session: Session, stream: str) -> str:
+    """Return the name under which a stream receives messages."""
+    return f"messages:{session.key}:{stream}"
 
 
 def _notification(event: ServerEvent) -> bytes:

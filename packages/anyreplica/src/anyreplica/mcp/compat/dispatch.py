@@ -1,11 +1,13 @@
 """The transport interface that the SDK's runner needs, for one message over HTTP."""
 
+import logging
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
 import anyio
 from mcp.shared.dispatcher import CallOptions
+from mcp.shared.exceptions import NoBackChannelError
 from mcp.shared.message import ServerMessageMetadata
 from mcp.shared.subscriptions import ResourceUpdated, event_from_wire
 from mcp.shared.transport_context import TransportContext
@@ -20,6 +22,8 @@ from anyreplica.mcp.call import Call, ClientRequestError
 from anyreplica.mcp.compat.log_levels import take_default_level
 from anyreplica.mcp.message import Notification, Request
 from anyreplica.shared.publish import publish
+
+logger = logging.getLogger(__name__)
 
 
 class Dispatch:
@@ -47,6 +51,11 @@ class Dispatch:
     @property
     def transport(self) -> TransportContext:
         return TransportContext(kind="streamable-http", can_send_request=self.can_send_request)
+
+    @property
+    def standalone(self) -> "CallOutbound":
+        """The channel of the connection, for messages that belong to no call."""
+        return CallOutbound(self)
 
     @cached_property
     def cancel_requested(self) -> anyio.Event:
@@ -128,3 +137,44 @@ class CallOutbound:
         change = event_from_wire(method, params)
         if change is not None:
             await publish(change)
+
+
+class SdkDispatch(Dispatch):
+    """The `Dispatch` of a call to a server of the SDK: what its code sends and catches is as in the SDK's app."""
+
+    @property
+    def standalone(self) -> "SdkOutbound":
+        """The channel of the connection, for messages that belong to no call."""
+        return SdkOutbound(self)
+
+    async def send_raw_request(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
+    ) -> dict[str, Any]:
+        """Send a request to the client and return the result of its answer.
+
+        Raises:
+            NoBackChannelError: the call cannot send requests to its client. The log says why.
+            ClientRequestError: the client lacks the capability, does not answer in time, or answers with an error.
+        """
+        try:
+            return await super().send_raw_request(method, params, opts)
+        except ClientRequestError as error:
+            if self.can_send_request:
+                raise
+            logger.info("%s", error)
+            raise NoBackChannelError(method) from error
+
+
+class SdkOutbound(CallOutbound):
+    """The `CallOutbound` of a call to a server of the SDK.
+
+    A notification also goes to the event stream of the client's session, on any replica, if the client has opened one.
+    """
+
+    async def notify(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None) -> None:
+        """Publish a change of a list or a resource. Send any notification to the client of the call."""
+        await super().notify(method, params, opts)
+        call = self._dispatch.call
+        is_of_list = method.endswith("/list_changed")  # the event streams of all sessions get what was published
+        if call is not None and not is_of_list:
+            await call.channel.notify_session(method, params)

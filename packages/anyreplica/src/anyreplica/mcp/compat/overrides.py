@@ -5,6 +5,7 @@ that answer as FastMCP does. This module uses private names of FastMCP, which `t
 """
 
 import inspect
+from typing import Any
 
 from fastmcp import FastMCP
 
@@ -24,20 +25,31 @@ _LIBRARIES = ("anyreplica.", "fastmcp.", "mcp.")
 def own_way(server: FastMCP) -> str:
     """Return a sentence that names what a server does in its own way in requests. Empty: it answers as FastMCP does."""
     if isinstance(server, SdkServer):
-        return f"the server is of the MCP SDK ({server.kind})"
+        return server.path_reason
     for name in overridden(server):
         if name not in _OUTSIDE_OF_REQUESTS:
             return f"{type(server).__name__} overrides {name}"
     sdk = low_level(server)
     for method, entry in sdk._request_handlers.items():
-        handler = entry.handler
-        if not f"{getattr(handler, '__module__', '')}.".startswith(_LIBRARIES):
+        if not _is_of_library(entry.handler):
             return f"the author handles {method}"
     for step in sdk.middleware:
         home = step if inspect.isroutine(step) else type(step)
-        if not f"{home.__module__}.".startswith(_LIBRARIES):
+        if not _is_of_library(home):
             return f"the SDK's server has the middleware {home.__name__}"
     return ""
+
+
+def needs_no_author(server: FastMCP, method: str) -> bool:
+    """Return whether a request of this method runs no code of the author. A replica may then send it to itself."""
+    sdk = low_level(server)
+    entry = sdk.get_request_handler(method)
+    homes = [each if inspect.isroutine(each) else type(each) for each in sdk.middleware]
+    return all(map(_is_of_library, homes if entry is None else (*homes, entry.handler)))
+
+
+def _is_of_library(home: Any) -> bool:
+    return f"{getattr(home, '__module__', '')}.".startswith(_LIBRARIES)
 
 
 def overridden(server: FastMCP) -> list[str]:

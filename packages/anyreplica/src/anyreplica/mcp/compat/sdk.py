@@ -44,7 +44,7 @@ from uncalled_for import CycleError, frame_scope, get_dependency_parameters
 from uncalled_for.resolution import _Depends  # type: ignore[attr-defined]
 
 from anyreplica.mcp.call import Call
-from anyreplica.mcp.compat.dispatch import CallOutbound, Dispatch
+from anyreplica.mcp.compat.dispatch import Dispatch
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -99,14 +99,18 @@ def insert_middleware(mcp: FastMCP, middleware: ServerMiddleware[Any]) -> None:
     chain.insert(1 if chain and isinstance(chain[0], OpenTelemetryMiddleware) else 0, middleware)
 
 
-def runner_of(mcp: FastMCP, state: Any, version: str) -> ServerRunner[Any]:
-    """Return the SDK's runner for a message from a client with unknown name and capabilities."""
-    return ServerRunner(low_level(mcp), Connection.from_envelope(version, None, None), state)
+def runner_of(mcp: FastMCP, state: Any, version: str, client: tuple[Any, Any] = (None, None)) -> ServerRunner[Any]:
+    """Return the SDK's runner for a message that belongs to no call.
+
+    Args:
+        client: the information and the capabilities of the client, as the stateless protocol sends them, or None.
+    """
+    return ServerRunner(low_level(mcp), Connection.from_envelope(version, *client), state)
 
 
 def runner_of_call(mcp: FastMCP, state: Any, call: Call, dispatch: Dispatch) -> ServerRunner[Any]:
     """Return the SDK's runner for one call."""
-    outbound = CallOutbound(dispatch)
+    outbound = dispatch.standalone
     if call.modern:
         connection = Connection.from_envelope(call.version, *call.client, outbound=outbound)
     else:

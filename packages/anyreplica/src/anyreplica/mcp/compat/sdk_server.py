@@ -7,9 +7,9 @@ This module uses private names of FastMCP and the SDK, which `tests/test_private
 """
 
 import logging
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import mcp_types as mt
@@ -19,6 +19,7 @@ from mcp.server import Server
 from mcp.server.auth.provider import AccessToken, TokenVerifier
 from mcp.server.auth.routes import create_protected_resource_routes
 from mcp.server.auth.settings import AuthSettings
+from mcp.server.context import HandlerResult
 from mcp.server.lowlevel.server import HandlerEntry
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.tools import Tool
@@ -54,7 +55,10 @@ _NEVER_CALLED = ("run", "run_streamable_http_async", "streamable_http_app")
 """Methods with which the SDK serves. This package serves in its own way."""
 
 _MOST_PAGES = 100
-"""Maximum number of pages of a list that is read at the start. The SDK has the same limit."""
+"""Maximum number of pages of a list that `check` reads. The SDK has the same limit for lists that it reads itself."""
+
+_MOST_TOOLS = 1000
+"""Maximum number of tools whose names are known. The author's code may list other names to each client."""
 
 _DEFAULT_TTL = 600.0
 """Lifetime of a request state in seconds, if the author has not chosen one."""
@@ -97,12 +101,15 @@ def _same(resource: str | None, wanted: str) -> bool:
 
 @dataclass
 class Listed:
-    """What a server lists to a client that it does not know."""
+    """The components of a server, as it lists them to a client that it does not know, or as its registries have them.
 
-    tools: list[mt.Tool] = field(default_factory=list)
-    resources: list[mt.Resource] = field(default_factory=list)
-    templates: list[mt.ResourceTemplate] = field(default_factory=list)
-    prompts: list[mt.Prompt] = field(default_factory=list)
+    Both forms have a name or a URI, and a description.
+    """
+
+    tools: Sequence[Any] = ()
+    resources: Sequence[Any] = ()
+    templates: Sequence[Any] = ()
+    prompts: Sequence[Any] = ()
 
 
 class SdkServer(FastMCP[Any]):
@@ -111,6 +118,7 @@ class SdkServer(FastMCP[Any]):
     Attributes:
         served: the server of the SDK.
         kind: the name of the server's class, for messages.
+        path_reason: a sentence that says why the SDK answers the requests.
         registries: the components of an `MCPServer`. A low-level `Server` has none.
 
     Raises:
@@ -121,6 +129,8 @@ class SdkServer(FastMCP[Any]):
         super().__init__(served.name)
         self.served = served
         self.kind = type(served).__name__
+        self.path_reason = f"the server is of the MCP SDK ({self.kind})"
+        self._known: dict[str, str] = {}
         self.registries: list[Components] = []
         inner: Any = served._lowlevel_server if isinstance(served, MCPServer) else served
         self._mcp_server = inner
@@ -181,8 +191,46 @@ class SdkServer(FastMCP[Any]):
         """The components of an `MCPServer`."""
         return [each for registry in self.registries for each in registry.values()]
 
+    @property
+    def hides_errors(self) -> bool:
+        """Whether clients do not get the texts of unexpected exceptions, see `choose_masking`."""
+        return self._mask_error_details
+
+    @property
+    def registered(self) -> Listed:
+        """What an `MCPServer` has in its registries. Reading it runs no code of the author."""
+        if not isinstance(self.served, MCPServer):
+            return Listed()
+        tools, resources = self.served._tool_manager, self.served._resource_manager
+        return Listed(
+            tools.list_tools(),
+            resources.list_resources(),
+            resources.list_templates(),
+            self.served._prompt_manager.list_prompts(),
+        )
+
+    def known_tools(self) -> dict[str, str]:
+        """Return the names of the registered tools, with the reason of their path.
+
+        The author's code may list others to clients. `note_listed` adds them to the dictionary.
+        """
+        self._known = {each.name: self.path_reason for each in self.registered.tools}
+        return self._known
+
+    def note_listed(self, result: HandlerResult) -> None:
+        """Note the names of the tools in a list that a client gets."""
+        tools = result.get("tools") if isinstance(result, dict) else None
+        for each in tools if isinstance(tools, list) else ():
+            name = each.get("name") if isinstance(each, dict) else None
+            if isinstance(name, str) and len(self._known) < _MOST_TOOLS:
+                self._known[name] = self.path_reason
+
     async def listed(self) -> Listed:
-        """Ask the server for its lists. A list that it does not have, or that it cannot give now, is empty."""
+        """Ask the server for its lists. A list that it does not have, or that it cannot give now, is empty.
+
+        The handlers of the lists may be code of the author, which a replica must not run without a client. So only
+        commands that promise the lists call this method.
+        """
         return Listed(
             await self._pages("tools/list", mt.ListToolsResult, "tools"),
             await self._pages("resources/list", mt.ListResourcesResult, "resources"),
@@ -205,7 +253,8 @@ class SdkServer(FastMCP[Any]):
                 if not cursor:
                     break
         except Exception as error:  # noqa: BLE001  # the author's code, without a client
-            logger.warning("%s: the server cannot list them at its start: %s: %s", method, type(error).__name__, error)
+            text = f"{type(error).__name__}: {error}"
+            logger.warning("%s: the server cannot list them without a client: %s", method, text)
         return found
 
     def _page(self, method: str, entry: HandlerEntry[Any], cursor: str | None) -> Any:
@@ -251,6 +300,15 @@ class SdkServer(FastMCP[Any]):
         else:
             memory.publish = bus.publish  # the author's code may have a reference to its bus
         return True
+
+    def end_streams_with(self, end: Callable[[], None]) -> None:
+        """Let the SDK's `ListenHandler.close()` call `end`, because this package serves the event streams.
+
+        The author's code may have a reference to the handler. Call this method before another handler replaces it.
+        """
+        entry = self._mcp_server.get_request_handler(_LISTEN)
+        if entry is not None and isinstance(entry.handler, ListenHandler):
+            entry.handler.close = end  # type: ignore[method-assign]
 
     def close_streams(self) -> None:
         """End the event streams of the author's own handler of subscriptions."""
