@@ -93,7 +93,8 @@ class _Run:
         package = Path(__file__).parents[1]
         self._environment = {
             **{key: value for key, value in os.environ.items() if key != "PYTEST_ADDOPTS"},
-            "PYTHONPATH": os.pathsep.join(map(str, (package, extra_packages()))),
+            # The installed anyreplica may be that of another checkout.
+            "PYTHONPATH": os.pathsep.join(map(str, (package, package / "src", extra_packages()))),
             "PYTHONDONTWRITEBYTECODE": "1",
             **SETTINGS,
             "HANDSHAKE_SESSIONS": options.sessions,
