@@ -79,7 +79,7 @@ async def test_the_sdks_client_ends_after_a_cancelled_call(full_fleet: Fleet) ->
     """The SDK's client gives up a call and ends its session at once, while the reply to the call still arrives."""
     for _ in range(10):
         async with connected(full_fleet.url) as client:
-            with pytest.raises(MCPError, match="(?i)timed out"):
+            with pytest.raises(MCPError, match=r"(?i)timed out"):
                 await client.call_tool("nap", {"seconds": 0.3}, read_timeout_seconds=0.1)
 
 
