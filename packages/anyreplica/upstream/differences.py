@@ -36,8 +36,9 @@ again. The tests run with four settings that change a default:
 CI also runs those tests of the MCP Python SDK that use a server over HTTP, with the SDK's HTTP app and with anyreplica.
 The page marks them with *SDK*. There, each test chooses by `stateless_http` whether clients have sessions.
 Some options of `http_app()` become settings, because anyreplica does not call `http_app()`: `allowed_hosts`,
-`allowed_origins` and `host_origin_protection` become `ALLOWED_HOSTS` and `ALLOWED_ORIGINS`, and `json_response=False`
-becomes `JSON_RESPONSE=false`.
+`allowed_origins` and `host_origin_protection` become `ALLOWED_HOSTS` and `ALLOWED_ORIGINS`, `json_response=False`
+becomes `JSON_RESPONSE=false`, and `stateless_http=True` (also as a setting of FastMCP) becomes
+`HANDSHAKE_SESSIONS=off`.
 
 The column *sessions* says for which value of [`HANDSHAKE_SESSIONS`](../guides/sessions.md) a line holds.
 

@@ -76,20 +76,25 @@ def test_refusals_and_errors_of_the_client_reach_the_tool(asking_fleet: Fleet) -
 
 @pytest.mark.parametrize(
     ("capabilities", "tool", "lacks"),
-    [
-        ({}, "greet", "elicitation"),
-        ({"elicitation": {}}, "visit", "elicitation.url"),
-        ({}, "test_input_required_result_sampling", "sampling"),
-    ],
+    [({}, "greet", "elicitation"), ({"elicitation": {}}, "visit", "elicitation.url")],
 )
 def test_a_client_without_the_capability_is_not_asked(
     asking_fleet: Fleet, capabilities: dict[str, Any], tool: str, lacks: str
 ) -> None:
-    """A client without the capability gets an error at once."""
+    """A client without the capability gets an error at once, with the words of the SDK's client and the capability."""
     client = start(asking_fleet.url, capabilities)
     response = client.call(asking_fleet.urls, tool, lambda _: {})
     assert response["result"]["isError"]
-    assert f"it lacks the capability {lacks}." in said(response)
+    assert f"Elicitation not supported: the client lacks the capability {lacks}." in said(response)
+
+
+def test_rounds_need_the_capability(asking_fleet: Fleet) -> None:
+    """If a client lacks the capability for a round, it gets the error of FastMCP, with the capability."""
+    client = start(asking_fleet.url, {})
+    error = client.call(asking_fleet.urls, "test_input_required_result_sampling", lambda _: {})["error"]
+    assert error["code"] == -32602
+    assert "returned an InputRequiredResult, which needs protocol version 2026-07-28" in error["message"]
+    assert f"This client uses {VERSION}, and the server cannot ask it: it lacks the capability sampling" in str(error)
 
 
 def test_a_client_without_an_event_stream_is_not_asked(asking_fleet: Fleet) -> None:

@@ -112,7 +112,7 @@ def test_a_caller_subscribes_to_what_it_may_see(start_server: StartServer, keys:
         return httpx.post(f"{server.url}/mcp", json=asked, headers=begin(server, key).headed()).json()
 
     assert subscribe("free")["error"] == {
-        "code": -32002,
+        "code": -32602,
         "message": f"Resource not found: {uri!r}",
         "data": {"uri": uri},
     }

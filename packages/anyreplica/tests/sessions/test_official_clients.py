@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from mcp import Client
+from mcp import Client, MCPError
 from mcp.client.context import ClientRequestContext
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitRequestParams, ElicitResult
@@ -73,6 +73,14 @@ async def test_many_clients_are_asked_at_once(full_fleet: Fleet) -> None:
             return said(await client.call_tool("greet"))
 
     assert await asyncio.gather(*map(one, range(50))) == [f"Hello, user {number}!" for number in range(50)]
+
+
+async def test_the_sdks_client_ends_after_a_cancelled_call(full_fleet: Fleet) -> None:
+    """The SDK's client gives up a call and ends its session at once, while the reply to the call still arrives."""
+    for _ in range(10):
+        async with connected(full_fleet.url) as client:
+            with pytest.raises(MCPError, match=r"(?i)timed out"):
+                await client.call_tool("nap", {"seconds": 0.3}, read_timeout_seconds=0.1)
 
 
 async def test_the_sdks_client_moves_on_when_its_replica_drains(tmp_path: Path) -> None:

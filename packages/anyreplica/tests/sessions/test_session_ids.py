@@ -84,14 +84,14 @@ def test_a_changed_id_is_unknown(inserted: str, place: int) -> None:
 
 @given(st.text())
 def test_an_id_is_for_its_caller_only(owner: str) -> None:
-    """Another caller gets HTTP 403, also after the right caller has used the id."""
+    """Another caller gets HTTP 404, also after the right caller has used the id."""
     replica = ids()
     sealed = sealed_by(replica)
     opened(sealed, replica)
     if owner != "alice":
         with pytest.raises(Refused) as refused:
             opened(sealed, replica, owner)
-        assert refused.value.status == 403
+        assert refused.value.status == 404
 
 
 @given(st.dictionaries(st.text(), st.dictionaries(st.text(), st.text(min_size=50, max_size=5000)), min_size=1))
@@ -181,7 +181,7 @@ def test_only_the_first_answer_of_the_right_session_counts(asking_fleet: Fleet) 
 
 @pytest.mark.servers
 def test_a_session_is_for_its_caller_only(tmp_path: Path) -> None:
-    """A session id is no credential: another caller gets HTTP 403, and no caller without a key gets in."""
+    """A session id is no credential: another caller gets HTTP 404, and no caller without a key gets in."""
     keys = {"alice": "a" * 40, "bob": "b" * 40}
     file = tmp_path / "keys"
     file.write_text("".join(json.dumps({"id": name, "hash": hash_of(key)}) + "\n" for name, key in keys.items()))
@@ -190,12 +190,12 @@ def test_a_session_is_for_its_caller_only(tmp_path: Path) -> None:
         stolen = AskedClient(client.session, {"Authorization": f"Bearer {keys['bob']}"})
         with client.calling(alone.url, "greet") as messages:
             question = next(messages)
-            assert stolen.answer(alone.url, question["id"], ADA).status_code == 403
-            assert stolen.ended(alone.url).status_code == 403
+            assert stolen.answer(alone.url, question["id"], ADA).status_code == 404
+            assert stolen.ended(alone.url).status_code == 404
             assert AskedClient(client.session).answer(alone.url, question["id"], ADA).status_code == 401
             assert client.answer(alone.url, question["id"], ADA).status_code == 202
             assert said(next(messages)) == "Hello, Ada!"
-        assert legacy(alone.url, "tools/call", {"name": "greet"}, **stolen.headed()).status_code == 403
+        assert legacy(alone.url, "tools/call", {"name": "greet"}, **stolen.headed()).status_code == 404
 
 
 @pytest.mark.servers

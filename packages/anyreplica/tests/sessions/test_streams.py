@@ -134,7 +134,7 @@ def test_a_resource_that_does_not_exist_has_no_subscribers(full_fleet: Fleet, ur
     client = start(full_fleet.url)
     answers = [ask(client, full_fleet.url, f"resources/{what}", uri=uri).json() for what in ("read", "subscribe")]
     assert answers[0]["error"] == answers[1]["error"]
-    assert answers[1]["error"]["code"] == -32002
+    assert answers[1]["error"]["code"] == -32602
     assert answers[1]["error"]["message"] == f"Resource not found: {uri!r}"
 
 

@@ -1,14 +1,16 @@
 """Tests of the spans of requests: their parents and content, equal on both paths."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
 from conftest import Server, until
-from tests.calls import FULL, HEADERS, get, post
+from tests.calls import FULL, HEADERS, get, post, request
 from tests.replicas import Family
+from tests.sessions.client import AskedClient, start
 from tests.tracing.calls import Caller, call, echo
 from tests.tracing.collector import Collector, Span
 
@@ -73,6 +75,30 @@ def test_both_paths_make_one_span(traced: Server, collector: Collector, method: 
         _, beneath = collector.trace(caller.trace)
         found.append(about(beneath))
     assert found[0] == found[1]
+
+
+def test_spans_name_the_session(tmp_path: Path, collector: Collector) -> None:
+    """With sessions, both paths note FastMCP's `mcp.session.id`: the session's key, and not the id that clients send.
+
+    An invalid session id is not noted.
+    """
+
+    def noted(client: AskedClient, method: str, params: dict[str, Any]) -> str:
+        caller = Caller()
+        headers = {**client.headed(), "traceparent": caller.traceparent}
+        assert post(server.url, json=request(method, params), headers=headers).status_code == 200
+        spans = collector.trace(caller.trace)
+        assert client.session not in str(spans)
+        return str(spans[-1]["attributes"].get("mcp.session.id", ""))
+
+    with Server(tmp_path / "log", HANDSHAKE_SESSIONS="full", **collector.settings) as server:
+        one, other = start(server.url), start(server.url)
+        asked: list[tuple[str, dict[str, Any]]] = [("tools/call", echo()), ("tools/list", {})]
+        keys = [noted(one, method, {**params, **meta}) for method, params in asked for meta in ({}, {"_meta": FULL})]
+        assert len(set(keys)) == 1
+        assert keys[0]
+        assert noted(other, *asked[0]) not in ("", keys[0])
+        assert noted(AskedClient("unknown"), *asked[0]) == ""
 
 
 @pytest.mark.parametrize("params", [echo(repeat=11), {"name": "break_down", "arguments": {}}], ids=["echo", "crash"])

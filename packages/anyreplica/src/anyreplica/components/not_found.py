@@ -1,8 +1,8 @@
-"""The error for a resource that does not exist, with the error code of the request's protocol version.
+"""The error for a resource whose function says that it does not exist, with the function's own text.
 
-Protocol versions up to 2025-11-25 use the code -32002. Version 2026-07-28 replaces it by -32602 (SEP-2164).
-Without this module, FastMCP sends -32602 in every version when no resource matches a URI. When a resource's function
-raises `NotFoundError`, FastMCP without this module logs a traceback and sends -32603, the code of a server failure.
+When no resource matches a URI, FastMCP sends the code -32602 in every protocol version (SEP-2164). When a resource's
+function raises `NotFoundError`, FastMCP without this module logs a traceback and sends -32603, the code of a server
+failure.
 """
 
 import functools
@@ -10,18 +10,13 @@ import logging
 from contextvars import ContextVar
 from typing import Any
 
-from fastmcp.exceptions import DisabledError, NotFoundError, ResourceError
+from fastmcp.exceptions import NotFoundError, ResourceError
 from fastmcp.resources import ResourceResult
 from fastmcp.resources.template import FunctionResourceTemplate
 from mcp import MCPError
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
-from mcp_types import INVALID_PARAMS
-from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from anyreplica.components.containment import AsyncFunction
-
-RESOURCE_NOT_FOUND = -32002
-"""The error code of the handshake protocols. The SDK has no constant for it."""
 
 _BEGUN: ContextVar[bool] = ContextVar("resource_function_begun", default=False)
 """True if the resource's function was called; False if its arguments were refused before the call."""
@@ -68,13 +63,11 @@ class TypedTemplate(FunctionResourceTemplate):
 
 
 async def answer_not_found(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
-    """Set the error code of a "resource not found" error by the request's protocol version. (SDK middleware.)"""
+    """Put the text of a `ResourceNotFound` into FastMCP's error for a missing resource. (SDK middleware.)"""
     try:
         return await call_next(ctx)
     except MCPError as error:
         missing = error.__cause__
-        if ctx.method != "resources/read" or not isinstance(missing, NotFoundError | DisabledError):
+        if ctx.method != "resources/read" or not isinstance(missing, ResourceNotFound) or not str(missing):
             raise
-        code = RESOURCE_NOT_FOUND if ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS else INVALID_PARAMS
-        has_text = isinstance(missing, ResourceNotFound) and str(missing)
-        raise MCPError(code, f"Resource not found: {missing}" if has_text else error.message, error.data) from missing
+        raise MCPError(error.code, f"Resource not found: {missing}", error.data) from missing

@@ -49,7 +49,7 @@ class ClientChannel(Protocol):
         """Open the session of the call, so that the call knows its client.
 
         Raises:
-            Refused: HTTP 404 or 403: the session id of the call is not valid.
+            Refused: HTTP 404: the session id of the call is not valid.
         """
 
     async def wants(self, level: str, default: str) -> bool:
@@ -61,6 +61,11 @@ class ClientChannel(Protocol):
 
     def connection(self, call: "Call", outbound: Outbound) -> Connection:
         """Return the SDK's connection, which sends requests to `outbound`."""
+
+    def session_key(self, call: "Call") -> str:
+        """Return the text that identifies the session of the call for tools and traces; return an empty text if it has
+        none. It is not the session id, with which others could use the session.
+        """
 
     def reply_headers(self, call: "Call", result: Mapping[str, Any]) -> Sequence[tuple[bytes, bytes]]:
         """Return the headers that the reply to `initialize` gets in addition."""
@@ -103,6 +108,10 @@ class NoClientChannel:
     def connection(self, call: "Call", outbound: Outbound) -> Connection:
         """Return a connection of a call without a session. The client's capabilities are unknown."""
         return Connection.from_envelope(call.version, None, None, outbound=outbound)
+
+    def session_key(self, call: "Call") -> str:  # noqa: ARG002
+        """Return an empty text."""
+        return ""
 
     def reply_headers(
         self,

@@ -101,12 +101,14 @@ def _beneath_client(call: Call) -> Iterator[None]:
 def _attributes(call: Call) -> dict[str, str]:
     """Return the span attributes that FastMCP reads from its request context, which does not exist on the fast path.
 
-    The session id is left out: without sessions, FastMCP would invent a new one for each request.
+    Like `ctx.session_id`, `mcp.session.id` is the key of the session, and not the secret id that its client sends.
+    Without sessions it is left out, because FastMCP would invent a new one for each request.
     """
     caller = caller_of(call.scope)
     token = None if caller is None else caller.access_token
     known = {
         "mcp.protocol.version": call.version,
+        "mcp.session.id": call.channel.session_key(call),
         "enduser.id": token.client_id if token else "",
         "enduser.scope": " ".join(token.scopes) if token else "",
     }

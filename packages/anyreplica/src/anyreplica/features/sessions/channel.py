@@ -152,7 +152,7 @@ class SessionChannel:
         The time in which the call waits for its client does not count for the deadline of the call.
 
         Raises:
-            Refused: HTTP 404 or 403, see `Sessions.open_live`.
+            Refused: HTTP 404, see `Sessions.open_live`.
         """
         async with self.outside():
             session = await self._sessions.open_live(call.scope, self._sealed)
@@ -185,12 +185,20 @@ class SessionChannel:
         session = self._session
         if session is None:
             return Connection.from_envelope(call.version, None, None, outbound=outbound)
-        key = session.key if self._sessions.streams is not None else None  # without it, FastMCP keeps no state
+        key = self.session_key(call) or None  # without it, FastMCP keeps no state
         connection = Connection(outbound, protocol_version=call.version, session_id=key, client_params=session.client)
         connection.initialized.set()
         if key is not None:
             connection.state = SessionState()
         return connection
+
+    def session_key(self, call: Call) -> str:
+        """Return the key of the session; return an empty text if the session is not valid, or has no state."""
+        if self._sessions.streams is None:
+            return ""
+        with contextlib.suppress(Refused):
+            return (self._session or self._sessions.open(call.scope, self._sealed)).key
+        return ""
 
     def reply_headers(
         self,

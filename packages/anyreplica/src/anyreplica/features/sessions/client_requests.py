@@ -98,6 +98,26 @@ def _name(session: Session, identity: str) -> str:
     return f"progress:{session.key}:{identity}"
 
 
+class MissingCapability(ClientRequestError):
+    """The client was not asked, because it has not declared the capability that the request needs.
+
+    Attributes:
+        capability: the name of the capability.
+    """
+
+    def __init__(self, method: str, capability: str) -> None:
+        what = _REQUESTS.get(method, method)
+        super().__init__(INVALID_REQUEST, f"{what} not supported: the client lacks the capability {capability}.")
+        self.capability = capability
+
+
+_REQUESTS = {
+    "elicitation/create": "Elicitation",
+    "sampling/createMessage": "Sampling",
+    "roots/list": "List roots",
+}
+"""The words with which the client of the MCP SDK refuses these requests."""
+
 WriteEvent = Callable[[bytes], Awaitable[None]]
 """Writes a JSON-RPC message as an event on the event stream of a call."""
 
@@ -142,16 +162,15 @@ class ClientRequests:
             is_sent: whether another replica has already sent the request, so that this one only waits for the answer.
 
         Raises:
-            ClientRequestError: the client lacks the capability, does not answer in time, or answers with an error; or
-                a limit of waiting calls is reached.
+            MissingCapability: the client lacks the capability.
+            ClientRequestError: the client does not answer in time, or answers with an error; or a limit of waiting
+                calls is reached.
         """
         method, params = question.method, question.params
         missing = missing_capability(session.client.capabilities, method, params)
         if missing:
             self.metrics.count(method, "unsupported")
-            raise ClientRequestError(
-                INVALID_REQUEST, f"The client cannot answer {method}: it lacks the capability {missing}."
-            )
+            raise MissingCapability(method, missing)
         identity = question.identity
         request = {"jsonrpc": "2.0", "id": identity, "method": method} | ({} if params is None else {"params": params})
         seconds = min(self.seconds, limit)

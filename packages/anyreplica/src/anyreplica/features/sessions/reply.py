@@ -99,9 +99,7 @@ class SessionReply(Reply):
                 await self._wait_with_news(task, TimeLimit(seconds), watch)
         except ClientGone:
             if watch.cancelled:  # the connection may still be open
-                record_of(self._scope).failed = RPC_ERROR
-                await self.finish(200, error_response(self._request.id, _CANCELLED, "Request cancelled"))
-                await self._channel.forget_round()
+                await self._answer_cancelled()
             elif self.events is not None:
                 with contextlib.suppress(ClientGone):
                     await self.event(error_response(self._request.id, _CANCELLED, _NOT_RESUMED), last=True)
@@ -111,6 +109,21 @@ class SessionReply(Reply):
             watch.close()
             if not task.done():
                 abandon(task)
+
+    async def _answer_cancelled(self) -> None:
+        """Send the error of a cancelled call, on an event stream if the client accepts one, as FastMCP does.
+
+        The client waits no longer. The client of the MCP SDK drops an event that it does not wait for, but a JSON reply
+        raises an exception in it.
+        """
+        record_of(self._scope).failed = RPC_ERROR
+        if self.may_stream:
+            async with self._locked():
+                if not self.streaming:  # no client resumes this stream, so its events need no log
+                    self.streaming = self.as_events = True
+                    await super()._begin()
+        await self.finish(200, error_response(self._request.id, _CANCELLED, "Request cancelled"))
+        await self._channel.forget_round()
 
     async def stop(self, identity: int | str) -> None:
         """Give the call to another replica, or answer it like `Reply.stop`."""

@@ -200,9 +200,9 @@ class SessionRequests:
 
         Raises:
             Refused: HTTP 400: the response uses the stateless protocol, in which a server sends no requests; or no call
-                of this session waits for the response; or the session id is missing. HTTP 404: the session is unknown
-                or has ended. HTTP 403: the session belongs to another caller. HTTP 429: too many refused responses.
-                HTTP 503: too many responses arrive, too many requests use memory, or Redis cannot be reached.
+                of this session waits for the response; or the session id is missing. HTTP 404: the session is unknown,
+                has ended, or belongs to another caller. HTTP 429: too many refused responses. HTTP 503: too many
+                responses arrive, too many requests use memory, or Redis cannot be reached.
         """
         if handshake_version(headers) is None:
             raise unexpected_response()

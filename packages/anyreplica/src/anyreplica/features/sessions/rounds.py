@@ -37,6 +37,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from anyreplica.components.outcome import BODY_OUTCOME, CALL_OUTCOME
+from anyreplica.features.sessions.client_requests import MissingCapability
 from anyreplica.features.sessions.open_round import OpenRound, Question, new_identity
 from anyreplica.features.sessions.reply import SessionReply
 from anyreplica.mcp.call import NO_STREAM, ClientRequestError, NoClientChannel
@@ -107,7 +108,9 @@ class Rounds(OwnMiddleware):
                 raise _cannot_ask(request)
             found = _round(request, 0, result.input_required)
         while found.number < _MOST_ROUNDS:
-            responses = await _answers(request, reply, found)
+            responses = await _answers_or_none(request, reply, found, nested=nested)
+            if responses is None:
+                return result
             params = {**found.params, "inputResponses": responses, "requestState": found.state}
             BODY_OUTCOME.set(None)  # the outcomes of the fast path are those of the first round
             CALL_OUTCOME.set(None)
@@ -122,7 +125,12 @@ class Rounds(OwnMiddleware):
 def _cannot_ask(request: ServerRequestContext[Any, Any]) -> MCPError:
     call = call_of(request)
     channel = call.channel if call is not None and isinstance(call.channel, NoClientChannel) else NO_STREAM
-    return MCPError(INVALID_PARAMS, _NEEDS_ROUNDS.format(request.protocol_version, channel.reason))
+    return _needs_rounds(request, channel.reason)
+
+
+def _needs_rounds(request: ServerRequestContext[Any, Any], reason: str) -> MCPError:
+    """Return the error for a client that cannot be asked. FastMCP has the same code, and the same facts without why."""
+    return MCPError(INVALID_PARAMS, _NEEDS_ROUNDS.format(request.protocol_version, reason))
 
 
 def _reply(request: ServerRequestContext[Any, Any]) -> SessionReply | None:
@@ -148,6 +156,28 @@ def _round(request: ServerRequestContext[Any, Any], number: int, asked: InputReq
         questions[name] = Question(new_identity(), data["method"], data.get("params"))
     params = dict(request.params or {})
     return OpenRound(request.method, params, request.protocol_version, number, asked.request_state, questions)
+
+
+async def _answers_or_none(
+    request: ServerRequestContext[Any, Any], reply: SessionReply | None, found: OpenRound, *, nested: bool
+) -> dict[str, Any] | None:
+    """Return the answers of a round like `_answers`.
+
+    Args:
+        nested: whether another component has called this one. If the client lacks a capability for the first round,
+            return None: the component that the client calls can return the question, too.
+
+    Raises:
+        MCPError: the client lacks a capability.
+    """
+    try:
+        return await _answers(request, reply, found)
+    except MissingCapability as missing:
+        if not nested:
+            raise _needs_rounds(request, f"it lacks the capability {missing.capability}.") from None
+        if found.number:
+            raise
+        return None
 
 
 async def _answers(

@@ -89,17 +89,15 @@ class SessionIds:
         """Return the session of an id.
 
         Raises:
-            Refused: HTTP 404: the id is invalid or has expired; the client must start a new session. HTTP 403: the id
-                belongs to another caller.
+            Refused: HTTP 404: the id is invalid, has expired, or belongs to another caller, who does not learn that the
+                session exists. The client must start a new session.
         """
         session = self._opened.get(sealed)
         if session is None:
             session = self._unsealed(sealed)
             self._opened[sealed] = session
-        if session.expires <= time.time():
+        if session.expires <= time.time() or not hmac.compare_digest(session.owner, _hash(owner)):
             raise unknown_session()
-        if not hmac.compare_digest(session.owner, _hash(owner)):
-            raise Refused(403, "This session belongs to another caller; send initialize to start your own session.")
         return session
 
     def _unsealed(self, sealed: str) -> Session:

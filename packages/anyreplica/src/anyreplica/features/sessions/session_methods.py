@@ -20,7 +20,6 @@ from mcp_types import (
 )
 from starlette.types import Scope
 
-from anyreplica.components.not_found import RESOURCE_NOT_FOUND
 from anyreplica.features.sessions.records import RecordRefused, SessionRecords
 from anyreplica.features.sessions.session import Session
 from anyreplica.http.refusal import UNAVAILABLE
@@ -73,7 +72,7 @@ class SessionMethods:
         assert ctx.request is not None  # noqa: S101  # the session comes from the request
         with _reachable():
             if not await sdk.has_resource(self._mcp, ctx, uri):
-                raise MCPError(RESOURCE_NOT_FOUND, f"Resource not found: {uri!r}", {"uri": uri})
+                raise MCPError(INVALID_PARAMS, f"Resource not found: {uri!r}", {"uri": uri})
             await self._records.subscribe(session, self._caller(ctx.request.scope), uri)
         return EmptyResult()
 

@@ -28,7 +28,6 @@ from anyreplica.features.sessions.streams import SessionStreams
 from anyreplica.features.sessions.waiting_calls import WaitingCall, WaitingCalls
 from anyreplica.http.limits import InFlight, Memory
 from anyreplica.http.refusal import Refused
-from anyreplica.http.request_record import record_of
 from anyreplica.shared.lost_redis import patiently, retry_for
 from anyreplica.shared.notifier import COMMAND_PREFIX, Notifier, RedisNotifier
 from anyreplica.shared.outage import Outage
@@ -152,13 +151,8 @@ class Sessions:
         )
 
     def open(self, scope: Scope, sealed: bytes) -> Session:
-        """Return the session of an id. Raise `Refused` (404 or 403) like `SessionIds.open`."""
-        try:
-            return self._ids.open(sealed.decode("latin-1"), owner_of(scope))
-        except Refused:
-            if record_of(scope).unknown is None:
-                raise
-            raise unknown_session() from None  # the same client may have a new token, so it starts a new session
+        """Return the session of an id. Raise `Refused` (HTTP 404) like `SessionIds.open`."""
+        return self._ids.open(sealed.decode("latin-1"), owner_of(scope))
 
     async def open_live(self, scope: Scope, sealed: bytes) -> Session:
         """Return the session of an id, and check that the client has not ended the session at any replica.
