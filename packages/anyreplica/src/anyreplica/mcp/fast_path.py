@@ -9,13 +9,14 @@ from typing import Any
 from fastmcp import FastMCP
 from fastmcp.server.middleware import MiddlewareContext
 from fastmcp.tools import ToolResult
+from mcp.server.runner import aclose_shielded
 
 from anyreplica.auth.caller import Caller
 from anyreplica.components.call_limits import out_of_time
 from anyreplica.components.deadline import END
 from anyreplica.components.outcome import BODY_OUTCOME, Handover, Outcome
 from anyreplica.mcp.call import Call
-from anyreplica.mcp.compat.sdk import Binding, body_error, tool_params
+from anyreplica.mcp.compat.sdk import Binding, body_error, left_open, tool_params
 from anyreplica.mcp.fastmcp_path import FastMcpPath
 from anyreplica.mcp.message import Envelopes
 from anyreplica.mcp.plan import DirectPlan, Plan
@@ -40,6 +41,9 @@ async def run_middleware(
         result = await step(context)
     except BaseException as error:  # noqa: BLE001  # even a SystemExit must end this call only
         return Handover(after_middleware=Outcome(error=error))
+    finally:
+        if (connection := left_open()) is not None:
+            await aclose_shielded(connection)
     if type(result) is not ToolResult or result.is_error:
         return Handover(after_middleware=Outcome(result))
     try:

@@ -18,11 +18,8 @@ from anyreplica.shared.notifier import Notifier
 
 logger = logging.getLogger(__name__)
 
-_MOST_MESSAGES = 100
-"""Maximum number of messages that wait for a slow client in one stream."""
-
-_LONGEST_MESSAGE = 64 * 1024
-"""Maximum size of a message to a session, in bytes."""
+_MOST_BYTES = 64 * 1024
+"""Maximum size of a message to a session, and of all messages that wait for a slow client in one stream, in bytes."""
 
 
 class _Open:
@@ -49,8 +46,9 @@ class _Open:
 
     def take(self, message: str) -> None:
         """Note a message that was sent only to this session. Beyond a limit, drop it, because the client is slow."""
-        if len(self.messages) < _MOST_MESSAGES:
-            self.messages.append(message.encode())
+        found = message.encode()
+        if sum(map(len, self.messages)) + len(found) <= _MOST_BYTES:
+            self.messages.append(found)
             self.wake()
 
     def look_again(self) -> None:
@@ -141,8 +139,8 @@ class SessionStreams:
 
     async def send(self, session: Session, message: bytes) -> None:
         """Send a message to the newest stream of a session, on any replica. Without a stream, the message is lost."""
-        if len(message) > _LONGEST_MESSAGE:
-            logger.info("A notification of %d bytes is dropped: the limit is %d bytes", len(message), _LONGEST_MESSAGE)
+        if len(message) > _MOST_BYTES:
+            logger.info("A notification of %d bytes is dropped: the limit is %d bytes", len(message), _MOST_BYTES)
             return
         with contextlib.suppress(OSError):
             if stream := (await self._records.read(session)).stream:

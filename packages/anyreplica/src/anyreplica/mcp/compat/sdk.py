@@ -143,6 +143,14 @@ def needs_cleanup(connection: Connection) -> bool:
     return bool(connection.exit_stack._exit_callbacks)  # type: ignore[attr-defined]
 
 
+def left_open() -> Connection | None:
+    """Return the connection of the running call, if a middleware has left there what must end with the call."""
+    context = fastmcp_request_ctx.get(None)
+    made = None if context is None else vars(context).get("_srctx")
+    connection: Connection | None = getattr(made.session, "_connection", None) if made is not None else None
+    return connection if connection is not None and needs_cleanup(connection) else None
+
+
 def wire(mcp: FastMCP, method: str, version: str) -> Callable[[Any], dict[str, Any]]:
     """Return a function that converts a handler's result to the form of a protocol version.
 
