@@ -87,7 +87,7 @@ _CREATED = {
     "mcp.server.mcpserver.tools.tool_manager": "_tools",
     "mcp.server.request_state": "_security",
     "mcp.server.runner": "_make_context _serialize",
-    "mcp.server.session": "_request_outbound",
+    "mcp.server.session": "_connection _request_outbound",
     "mcp.server.subscriptions": "_bus",
     "pydantic.main": "__pydantic_private__",
 }
