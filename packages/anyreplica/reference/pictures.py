@@ -121,7 +121,7 @@ def _replicas(folder: Path) -> Iterator[str]:
 def _write(name: str, text: str) -> None:
     """Write a terminal as SVG."""
     console = Console(record=True, width=_COLUMNS, file=io.StringIO(), force_terminal=True)
-    console.print(Text.from_ansi(text.rstrip()), soft_wrap=False)
+    console.print(Text.from_ansi(f"{text.rstrip()}\n"), soft_wrap=False)  # the frame is as high as the empty last line
     svg = console.export_svg(code_format=_FRAME, unique_id="t")
     (IMAGES / f"{name}.svg").write_text(svg)
     print(f"wrote docs/images/{name}.svg")
