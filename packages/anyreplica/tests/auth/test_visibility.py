@@ -64,6 +64,13 @@ def test_a_list_contains_only_permitted_tools(secured: Server, who: str, family:
         assert names == SEES[who]
 
 
+def test_the_paths_of_the_version_are_those_of_permitted_tools(secured: Server) -> None:
+    """`/version` names only tools that its caller may use, and none to a caller that may use none."""
+    for who in ("seller", "nothing"):
+        version = httpx.get(f"{secured.url}/version", headers={"Authorization": f"Bearer {KEYS[who]}"}).json()
+        assert version["paths"].keys() == SEES[who]
+
+
 @pytest.mark.parametrize("family", ["legacy", "modern"])
 def test_a_list_depends_on_the_scopes_of_its_caller(secured: Server, family: str) -> None:
     """Two callers that may use all tools, with different scopes, get different lists."""

@@ -17,7 +17,7 @@ from starlette.routing import Match, Route
 from starlette.types import Scope
 
 from anyreplica._version import __version__
-from anyreplica.auth.caller import caller_of
+from anyreplica.auth.caller import caller_of, may_use
 from anyreplica.http.request_record import prefix
 from anyreplica.mcp.catalogue import Catalogue
 from anyreplica.process.lifecycle import Lifecycle
@@ -153,7 +153,7 @@ def version_route(
     """Return the route `GET /version`.
 
     Everybody may read the reply, so it names no library. With authentication, only authenticated callers see the path
-    of each tool (fast path or FastMCP path).
+    of each tool (fast path or FastMCP path), and only of the tools that they may use.
 
     Args:
         name: The name of the server.
@@ -172,7 +172,7 @@ def version_route(
             "protocol_versions": KNOWN_PROTOCOL_VERSIONS,
         }
         if not guarded or caller_of(request.scope) is not None:
-            content["paths"] = paths()
+            content["paths"] = {tool: path for tool, path in paths().items() if may_use(request.scope, tool)}
         return JSONResponse(content)
 
     return Route("/version", show)
