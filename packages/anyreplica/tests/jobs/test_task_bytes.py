@@ -115,7 +115,7 @@ class Outcomes(ServerExtension):
 
 @pytest.fixture
 def rounds(monkeypatch: pytest.MonkeyPatch) -> TaskRounds:
-    """The extension in front of `Outcomes`. All tools but `no_task` may run as a task."""
+    """The extension for tasks, which calls `Outcomes`. A call of `no_task` never becomes a task; others may."""
 
     async def becomes_task(params: CallToolRequestParams, _: Any) -> bool:
         return params.name != "no_task"

@@ -1,4 +1,4 @@
-"""Subscriptions of a server of the SDK: the author's own objects work, although this package serves the streams."""
+"""Subscriptions of a server of the SDK. anyreplica serves the event streams, and the author's objects control them."""
 
 import pytest
 from mcp import Client

@@ -77,7 +77,7 @@ examples:
 exit codes:
   0  stopped by a signal
   2  wrong arguments
-  {EXIT_REFUSED}  the autoscaler can't start; stderr names the reason
+  {EXIT_REFUSED}  the autoscaler cannot start; standard error says why
 """,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

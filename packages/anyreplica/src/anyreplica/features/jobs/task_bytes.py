@@ -52,7 +52,7 @@ class TaskBytes:
         return self._keep(owner, size, "the arguments")
 
     def keep_result(self, owner: str | None, result: Any) -> None:
-        """Count the result of a task. FastMCP keeps what the function returned, and converts it for each request.
+        """Count the result of a task. FastMCP stores the value that the function returned, as a pickle.
 
         Raises:
             ToolError: a limit leaves no room for the result.

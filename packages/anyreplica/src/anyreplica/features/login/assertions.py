@@ -58,7 +58,7 @@ def assertion_id(assertion: str) -> AssertionId:
     except (ValueError, TypeError, OverflowError):  # a whole number may have hundreds of digits
         until = math.inf
     if isinstance(expires, str) or not math.isfinite(until):
-        raise ValueError("The exp of the assertion must be a time in seconds")
+        raise ValueError("The claim exp of the assertion must be a number of seconds since 1970")
     return AssertionId(found, until)
 
 
