@@ -20,7 +20,8 @@ from anyreplica.components import arguments as arguments_
 from anyreplica.components.deadline import END
 from anyreplica.components.outcome import Handover
 from anyreplica.mcp.call import Call
-from anyreplica.mcp.compat.sdk import Binding, selected_version, tool_params
+from anyreplica.mcp.compat.sdk import Binding, selected_version
+from anyreplica.mcp.compat.unchecked import tool_params
 from anyreplica.mcp.fast_path import reply_to, run_middleware, wait_for
 from anyreplica.mcp.fastmcp_path import HANDSHAKE_FULL, STATELESS_FULL, FastMcpPath
 from anyreplica.mcp.plan import DirectPlan
