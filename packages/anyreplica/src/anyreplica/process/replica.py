@@ -11,7 +11,7 @@ from typing import Any
 
 from starlette.types import ASGIApp
 
-from anyreplica.process import task_exits
+from anyreplica.process import lookups, task_exits
 from anyreplica.process.ending import end_now, flush_logs
 from anyreplica.process.lifecycle import Lifecycle
 from anyreplica.process.listening import hosts
@@ -75,6 +75,7 @@ async def process_lifespan(settings: CoreSettings, lifecycle: Lifecycle) -> Asyn
     """Inside the block: watch the event loop, drain when a signal arrives, and end if the supervisor ends."""
     loop = asyncio.get_running_loop()
     task_exits.install(loop)
+    lookups.install(loop)
     supervisor = multiprocessing.parent_process()
     if supervisor is not None:
         # If its supervisor is killed or crashes, a replica must end. Otherwise it would use the port forever.
