@@ -8,6 +8,7 @@ the calls use kept connections, and the others use new connections.
 """
 
 import argparse
+import os
 import sys
 import time
 from pathlib import Path
@@ -112,6 +113,8 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3, help="number of runs (default: 3)")
     parser.add_argument("--file", type=Path, default=Path("measured.jsonl"), help="file to which lines are appended")
     options = parser.parse_args()
+    if "CLUSTER_NODES" not in os.environ:
+        parser.error('no cluster is chosen; start one with .ci/cluster up, then run eval "$(.ci/cluster env)"')
     measure = Measure(options.file)
     try:
         measure.release.install("good")
