@@ -10,8 +10,9 @@ from typing import Any
 
 from fastmcp.utilities.asgi_transport import run_asgi_lifespan
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.middleware import Middleware
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from upstream import serving
 
@@ -36,6 +37,8 @@ class HttpApp:
         settings: Mapping[str, object] = MappingProxyType({}),
     ) -> None:
         self._server, self._own, self._middleware, self._settings = server, own_app, middleware, settings
+        self.sessions: dict[str, None] = {}
+        """The ids of the sessions that a reply has opened and that no DELETE has ended."""
         self._app: ASGIApp | None = None
         self._context = Context()
         self._lifespan = Starlette(lifespan=self._serving)
@@ -49,8 +52,14 @@ class HttpApp:
         if self._app is None:  # a test that starts no lifespan
             self._context.run(serving.within_server.set, True)
             self._app = self._context.run(serving.app_of, self._server, self._middleware, self._settings)
+
+        async def note(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                self._note_session(scope, message)
+            await send(message)
+
         # A server on a port answers requests in a context of its own, and not in that of its client.
-        running = self._app(scope, receive, send)
+        running = self._app(scope, receive, note)
         task = asyncio.get_running_loop().create_task(_awaited(running), context=self._context.copy())
         try:
             await asyncio.shield(task)
@@ -58,6 +67,12 @@ class HttpApp:
             task.cancel()
             await asyncio.wait((task,), timeout=2)
             raise
+
+    def _note_session(self, scope: Scope, start: Message) -> None:
+        if opened := Headers(raw=start["headers"]).get("mcp-session-id"):
+            self.sessions[opened] = None
+        if scope["method"] == "DELETE" and start["status"] < 300:
+            self.sessions.pop(Headers(scope=scope).get("mcp-session-id", ""), None)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.__dict__["_own"], name)

@@ -70,10 +70,15 @@ class _Manager:
     """Replaces the SDK's session manager in a test: `run` starts the server with anyreplica.
 
     All other attributes are those of the SDK's session manager.
+
+    Attributes:
+        _server_instances: the open sessions by id. Tests count them, because each reply looks the same if a request
+            opens a second session instead of using the first one.
     """
 
     def __init__(self, app: HttpApp, own: Any) -> None:
         self._app, self._own = app, own
+        self._server_instances = app.sessions
 
     def run(self) -> AbstractAsyncContextManager[None]:
         """Return a context manager in which the server runs."""
