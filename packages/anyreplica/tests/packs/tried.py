@@ -100,6 +100,15 @@ async def write_down(text: str) -> str:
     return text
 
 
+@tool(
+    annotations={"readOnlyHint": False, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False},
+    meta={"securitySchemes": [{"type": "oauth2", "scopes": ["notes.write", "notes.read"]}]},
+)
+async def add_once() -> str:
+    """Say what the tool may do."""
+    return "added"
+
+
 @tool(annotations={"destructiveHint": True})
 async def remove_all() -> str:
     """Change something."""

@@ -38,6 +38,7 @@ _MODULES = (
     "call",
     "components",
     "jobs",
+    "chart",
     "swarm",
     "main",
 )

@@ -203,15 +203,21 @@ function failure(problem, isCancelled) {
   return h("div", { class: "result failed" }, h("p", { class: "error" }, text), data);
 }
 
-/** @param {Exchange} exchange */
-function summary({ received, milliseconds }) {
+/**
+ * Say which replicas have answered, and how long that took.
+ * @param {Exchange} exchange
+ */
+export function summary({ received, milliseconds }) {
   const replicas = [...new Set(received.map(({ replica }) => replica).filter(Boolean))];
   const time = milliseconds < 10 ? milliseconds.toFixed(1) : milliseconds.toFixed(0);
   return `${replicas.length ? `Served by replica ${replicas.join(", ")} in` : "After"} ${time} ms`;
 }
 
-/** @param {Exchange} exchange */
-function wire({ sent, received }) {
+/**
+ * Show the requests and replies as they went over the wire.
+ * @param {Exchange} exchange
+ */
+export function wire({ sent, received }) {
   const requests = sent.map(({ verb, headers, message }) => {
     const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
     return [`${verb}\n${lines.join("\n")}`, ...(message ? [pretty(message)] : [])].join("\n\n");

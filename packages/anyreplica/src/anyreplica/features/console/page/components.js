@@ -98,7 +98,34 @@ function toolEntry(page, tool) {
     show: (/** @type {any} */ result) => toolResult(result, page.read),
   };
   const badges = badgesOf(annotations);
-  return { name, title: title ?? annotations.title, description, badges, view: () => callView(page, component) };
+  const view = () => {
+    const text = permissionsOf(tool, page.isSecured()).join(" ");
+    return h("div", {}, h("p", { class: "hint" }, h("b", {}, "Permissions: "), text), callView(page, component));
+  };
+  return { name, title: title ?? annotations.title, description, badges, view };
+}
+
+/**
+ * Say what a tool may do, and what its caller needs. An annotation that is missing has its default (ToolAnnotations in
+ * the schema of MCP 2026-07-28).
+ * @param {any} tool
+ * @param {boolean} isSecured whether the page sends a token
+ */
+function permissionsOf({ annotations, securitySchemes, _meta }, isSecured) {
+  const { readOnlyHint, destructiveHint, idempotentHint, openWorldHint } = annotations ?? {};
+  const reads = readOnlyHint === true;
+  const adds = destructiveHint === false;
+  const schemes = securitySchemes ?? _meta?.securitySchemes; // the names that OpenAI's Apps SDK uses
+  const scopes = (Array.isArray(schemes) ? schemes : []).flatMap((each) => each?.scopes ?? []);
+  return [
+    reads && "It only reads.",
+    !reads &&
+      (adds ? "It may add something, but it changes and deletes nothing." : "It may change or delete something."),
+    !reads && idempotentHint === true && "A second call with the same arguments changes nothing more.",
+    openWorldHint === false ? "It reaches no other systems." : "It may reach other systems.",
+    scopes.length > 0 && `A caller needs these scopes: ${scopes.join(", ")}.`,
+    isSecured && "You may call it: the server lists only what your key or login may use.",
+  ].filter(Boolean);
 }
 
 /** @param {any} annotations */

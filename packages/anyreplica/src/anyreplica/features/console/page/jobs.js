@@ -1,13 +1,19 @@
 // Jobs: start one, follow its progress, read its result, cancel it. The page uses the routes below /jobs.
+import { summary, wire } from "./call.js";
 import { entryList } from "./components.js";
 import { block, h, MOST_ITEMS, shortened, table } from "./dom.js";
 import { AccessError, routeJson } from "./events.js";
 import { makeForm } from "./form.js";
 import { FieldError } from "./inputs.js";
 import { pretty, stringify } from "./json.js";
+import { newExchange } from "./protocol.js";
 import { agreed, mayChange } from "./questions.js";
+import { routeSnippets } from "./snippets.js";
 
-/** @typedef {import("./call.js").Page} Page */
+/**
+ * @typedef {import("./call.js").Page} Page
+ * @typedef {import("./protocol.js").Exchange} Exchange
+ */
 
 const REFRESH_MS = 1000;
 const ANSWER_MS = 5000;
@@ -34,13 +40,22 @@ export function jobsView(page, url, tools) {
   /**
    * @param {string} path
    * @param {{method?: string, headers?: Record<string, string>, body?: string, signal?: AbortSignal}} [options]
+   * @param {Exchange} [exchange] notes what went over the wire
    */
-  async function ask(path, options = {}) {
+  async function ask(path, options = {}, exchange = newExchange()) {
     /** @type {Record<string, string>} */
     const headers = { ...options.headers };
     const token = page.client.token();
     if (token) headers.Authorization = `Bearer ${token}`;
-    return routeJson(await fetch(`${url}${path}`, { credentials: "omit", ...options, headers }));
+    const begin = performance.now();
+    const reply = await fetch(`${url}${path}`, { credentials: "omit", ...options, headers });
+    const [replica, type] = ["X-Served-By", "Content-Type"].map((name) => reply.headers.get(name) ?? "");
+    const received = { status: reply.status, replica, type, messages: /** @type {any[]} */ ([]), earlier: 0 };
+    exchange.received.push(received);
+    const body = await routeJson(reply);
+    exchange.milliseconds = performance.now() - begin;
+    received.messages.push(body);
+    return body;
   }
 
   /**
@@ -109,13 +124,22 @@ export function jobsView(page, url, tools) {
     const view = () => {
       const form = makeForm(inputSchema);
       const question = h("div");
+      const said = h("p", { class: "status", role: "status" });
+      const details = h("div", { class: "output" });
       let isConfirmed = !page.confirms || !mayChange(tool);
       /** @returns {Promise<void>} */
       const submit = async () => {
         const params = form.read(); // before the question: it shows what is wrong
         if (isConfirmed) {
           const headers = { "Content-Type": "application/json" };
-          await ask("", { method: "POST", headers, body: stringify({ job: name, params }) });
+          const message = { job: name, params };
+          const exchange = newExchange();
+          const sent = { verb: `POST ${new URL(url).pathname}`, headers, message };
+          exchange.sent.push(sent);
+          details.replaceChildren();
+          const { id } = await ask("", { method: "POST", headers, body: stringify(message) }, exchange);
+          said.textContent = `${summary(exchange)}. The job ${id} is in the list below.`;
+          details.replaceChildren(wire(exchange), code(sent));
           await refresh();
         } else if (await agreed(question, start, "start it")) {
           isConfirmed = true; // the page asks once for each job
@@ -123,9 +147,15 @@ export function jobsView(page, url, tools) {
         }
       };
       const start = h("button", { type: "button", onclick: () => void trying(submit) }, "Start the job");
-      return h("div", {}, form.element, h("p", {}, start), question);
+      return h("div", {}, form.element, h("p", {}, start), question, said, details);
     };
     return { name, description, badges: ["job"], view };
+  }
+
+  /** @param {import("./protocol.js").Sent} sent */
+  function code(sent) {
+    const title = h("summary", {}, "Copy as curl, Python or TypeScript");
+    return h("details", {}, title, routeSnippets(sent, { url, secured: page.isSecured() }));
   }
 
   const list = table("Your jobs, newest first", ["Job", "Status", "Progress", "Result"], rows);

@@ -4,13 +4,14 @@ import { isObject } from "./schema.js";
 
 /**
  * @typedef {{jsonrpc: "2.0", id?: number | string, method?: string, params?: any, result?: any, error?: any}} Message
- * @typedef {{verb: string, headers: Record<string, string>, message: Message | null}} Sent one HTTP request
+ * @typedef {{verb: string, headers: Record<string, string>, message: Message | Record<string, any> | null}} Sent one
+ *   HTTP request
  *
  * @typedef {object} Received its reply
  * @property {number} status
  * @property {string} replica
  * @property {string} type
- * @property {Message[]} messages the last ones, at most MOST_ITEMS
+ * @property {(Message | Record<string, any>)[]} messages the last ones, at most MOST_ITEMS
  * @property {number} earlier number of the messages before these
  *
  * @typedef {object} Exchange what went over the wire for one call

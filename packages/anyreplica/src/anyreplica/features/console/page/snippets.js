@@ -14,10 +14,28 @@ import { stringify } from "./json.js";
  * @param {{url: string, secured: boolean}} server
  */
 export function snippets(sent, call, server) {
+  return inLanguages(curl(sent, server), python(call, server), typescript(call, server));
+}
+
+/**
+ * Show a request to a route of the server, such as `/jobs`, in three languages.
+ * @param {Sent} sent
+ * @param {{url: string, secured: boolean}} server the URL of the route
+ */
+export function routeSnippets(sent, server) {
+  return inLanguages(curl(sent, server), pythonRequest(sent, server), typescriptRequest(sent, server));
+}
+
+/**
+ * @param {string} curl
+ * @param {string} python
+ * @param {string} typescript
+ */
+function inLanguages(curl, python, typescript) {
   const all = /** @type {[string, HTMLElement][]} */ ([
-    ["curl", h("div", {}, copied(curl(sent, server), "The call with curl"))],
-    ["Python", h("div", {}, copied(python(call, server), "The call in Python"))],
-    ["TypeScript", h("div", {}, copied(typescript(call, server), "The call in TypeScript"))],
+    ["curl", h("div", {}, copied(curl, "The call with curl"))],
+    ["Python", h("div", {}, copied(python, "The call in Python"))],
+    ["TypeScript", h("div", {}, copied(typescript, "The call in TypeScript"))],
   ]);
   return tabs("The same call in code", all).element;
 }
@@ -79,6 +97,36 @@ await client.connect(new StreamableHTTPClientTransport(new URL(${JSON.stringify(
 const result = await client.${METHODS[method].typescript}(${stringify(given, 2)});
 console.log(result);
 await client.close();
+`;
+}
+
+/**
+ * @param {Sent} sent
+ * @param {{url: string, secured: boolean}} server
+ */
+function pythonRequest({ message }, { url, secured }) {
+  const token = secured ? ', headers={"Authorization": f"Bearer {os.environ[\'MCP_TOKEN\']}"}' : "";
+  return `${secured ? "import os\n\n" : ""}import httpx  # pip install httpx
+
+reply = httpx.post(${pythonValue(url)}, json=${pythonValue(message)}${token})
+reply.raise_for_status()
+print(reply.json())
+`;
+}
+
+/**
+ * @param {Sent} sent
+ * @param {{url: string, secured: boolean}} server
+ */
+function typescriptRequest({ headers, message }, { url, secured }) {
+  const given = Object.entries(headers).map(([name, value]) => `${JSON.stringify(name)}: ${JSON.stringify(value)}`);
+  if (secured) given.push("Authorization: `Bearer ${process.env.MCP_TOKEN}`");
+  return `const reply = await fetch(${JSON.stringify(url)}, {
+  method: "POST",
+  headers: { ${given.join(", ")} },
+  body: JSON.stringify(${stringify(message, 2)}),
+});
+console.log(reply.status, await reply.json());
 `;
 }
 

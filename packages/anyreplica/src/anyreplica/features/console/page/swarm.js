@@ -1,5 +1,6 @@
 // The swarm: which replicas are known, and which of them answer calls how fast.
-import { h, MOST_ITEMS, newId, svg, table } from "./dom.js";
+import { chart, verdict } from "./chart.js";
+import { h, MOST_ITEMS, newId, table } from "./dom.js";
 import { routeJson } from "./events.js";
 import { newExchange } from "./protocol.js";
 import { mayChange } from "./questions.js";
@@ -16,7 +17,7 @@ import { mayChange } from "./questions.js";
  * @property {number} in_flight
  * @property {number} seconds_ago
  *
- * @typedef {{replica: string, at: number, milliseconds: number, failed: string}} Answer
+ * @typedef {import("./chart.js").Answer} Answer
  */
 
 const EVERY_MS = 1000;
@@ -27,10 +28,6 @@ const KEPT_MS = 20_000;
 /** A browser opens six connections to a host. More calls at once would only wait in the browser. */
 const CONNECTIONS = 6;
 const MOST_CALLS = 5000;
-const COLOURS = 8;
-const WIDTH = 640;
-const HEIGHT = 180;
-const AXIS_HEIGHT = 20;
 
 /**
  * @param {Page} page
@@ -220,69 +217,4 @@ async function oneCall(page, method, params, begin, signal) {
   }
   const at = performance.now() - begin;
   return { replica: exchange.received[0]?.replica ?? "", at, milliseconds: exchange.milliseconds, failed };
-}
-
-/**
- * @param {Answer[]} answers
- * @param {number} milliseconds
- */
-function verdict(answers, milliseconds) {
-  const good = answers.filter(({ failed }) => !failed);
-  const times = good.map((each) => each.milliseconds).sort((one, other) => one - other);
-  const last = times.length - 1;
-  const at = (/** @type {number} */ share) => (times[Math.min(last, Math.floor(times.length * share))] ?? 0).toFixed(1);
-  const lost = answers.length - good.length;
-  const reason = answers.find(({ failed }) => failed)?.failed;
-  const rate = ((answers.length / milliseconds) * 1000).toFixed(0);
-  const replicas = new Set(good.map(({ replica }) => replica)).size;
-  const by = replicas === 1 ? "1 replica" : `${replicas} replicas`;
-  const text = `${good.length} calls answered by ${by}, ${lost} failed`;
-  const speed = `${rate} calls/s; median ${at(0.5)} ms, 95 % within ${at(0.95)} ms, the slowest ${at(1)} ms`;
-  return `${text}${reason ? ` (${reason})` : ""}. ${speed}.`;
-}
-
-/**
- * Draw each call as a point, and the number of calls of each replica as a bar.
- * @param {Answer[]} answers
- * @returns {HTMLElement}
- */
-function chart(answers) {
-  const replicas = [...new Set(answers.map(({ replica }) => replica))].filter(Boolean).sort();
-  const longest = Math.max(1, ...answers.map(({ at }) => at));
-  const slowest = Math.max(1, ...answers.map(({ milliseconds }) => milliseconds));
-  const points = answers.map(({ replica, at, milliseconds, failed }) =>
-    svg("circle", {
-      cx: 4 + (at / longest) * (WIDTH - 8),
-      cy: HEIGHT - 4 - (milliseconds / slowest) * (HEIGHT - 20),
-      r: 3,
-      class: failed ? "failed" : `c${Math.max(0, replicas.indexOf(replica)) % COLOURS}`,
-    }),
-  );
-  const [slowestMs, seconds] = [slowest.toFixed(0), (longest / 1000).toFixed(1)];
-  const label = `The times of ${answers.length} calls within ${seconds} s. The slowest took ${slowestMs} ms.`;
-  const axes = [
-    svg("text", { x: 4, y: 12 }, `${slowestMs} ms, the time of a call`),
-    svg("text", { x: 4, y: HEIGHT + 14 }, "0 s"),
-    svg("text", { x: WIDTH - 4, y: HEIGHT + 14, "text-anchor": "end" }, `${seconds} s since the first call`),
-    svg("line", { x1: 0, y1: HEIGHT, x2: WIDTH, y2: HEIGHT, class: "axis" }),
-  ];
-  const box = `0 0 ${WIDTH} ${HEIGHT + AXIS_HEIGHT}`;
-  const drawing = svg("svg", { viewBox: box, role: "img", "aria-label": label }, axes, points);
-  const all = Math.max(1, answers.length);
-  const bars = replicas.slice(0, MOST_ITEMS).map((name, index) => {
-    const number = countOf(answers, name);
-    const bar = svg("rect", { width: (number / all) * 100, height: 10, class: `c${index % COLOURS}` });
-    const whole = { viewBox: "0 0 100 10", preserveAspectRatio: "none", class: "bar", "aria-hidden": "true" };
-    const shown = svg("svg", whole, bar);
-    return h("tr", {}, h("th", { scope: "row" }, h("code", {}, name)), h("td", {}, number), h("td", {}, shown));
-  });
-  return h("div", {}, drawing, table("Calls by replica", ["Replica", "Calls", "Share"], h("tbody", {}, bars)));
-}
-
-/**
- * @param {Answer[]} answers
- * @param {string} name
- */
-function countOf(answers, name) {
-  return answers.filter(({ replica, failed }) => replica === name && !failed).length;
 }
