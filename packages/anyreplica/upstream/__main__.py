@@ -98,6 +98,8 @@ class _Run:
             "PYTHONDONTWRITEBYTECODE": "1",
             **SETTINGS,
             "HANDSHAKE_SESSIONS": options.sessions,
+            # The default of FastMCP's HTTP app. A test that chooses itself gets what it chooses, in both runs.
+            "FASTMCP_STATELESS_HTTP": str(options.sessions == "off").lower(),
             "SHUTDOWN_GRACE_SECONDS": "1",
             "LOOP_STALL_SECONDS": "0",
         }

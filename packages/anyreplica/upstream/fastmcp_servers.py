@@ -47,9 +47,8 @@ def _app_of_anyreplica(server: Any, path: str | None, options: dict[str, Any]) -
 
 def _settings_for(options: Mapping[str, Any]) -> dict[str, object]:
     """Return our settings that do what options of `http_app()` do."""
-    settings: dict[str, object] = {}
-    if options.get("stateless_http", fastmcp.settings.stateless_http):
-        settings["handshake_sessions"] = "off"
+    stateless = options.get("stateless_http", fastmcp.settings.stateless_http)
+    settings: dict[str, object] = {"handshake_sessions": "off" if stateless else "full"}
     if options.get("json_response") is False:
         settings["json_response"] = "false"
     if options.get("host_origin_protection") is False:
