@@ -46,8 +46,13 @@ class Swarm:
         state["services"][service].pop("UpdateStatus", None)
         self._file.write_text(json.dumps(state))
 
-    def put(self, **parts: dict[str, int] | None) -> None:
-        """Set the tasks and networks that are still listed, each with the number of times, or None: docker fails."""
+    def put(self, **parts: dict[str, int] | dict[str, str] | None) -> None:
+        """Set parts of the state.
+
+        `tasks` and `networks` are those that are still listed, each with the number of times, or None: docker fails.
+        `nodes` are the nodes, each with its availability; the command runs on the node `manager`. `images` are the
+        images of that node, each with its id.
+        """
         self._file.write_text(json.dumps(self.state | parts))
 
     def undeploy(self, *, ok: bool = True, **settings: str) -> str:
