@@ -272,6 +272,7 @@ def _converge(stack: str, target: Wanted, progress: DeployProgress, local: str |
     try:
         while process.poll() is None and time.monotonic() < end:
             progress.look()
+            progress.show_life()
             time.sleep(0.5)
         if process.poll() is None:
             return None
