@@ -206,15 +206,22 @@ def test_the_components_are_kept(swarm: Swarm) -> None:
 
 @pytest.mark.slow
 def test_overlays_are_kept(swarm: Swarm) -> None:
-    """`make deploy` keeps the overlays unless OVERLAYS names others or is empty."""
-    swarm.deploy(OVERLAYS=f"{JOBS} ./{EDGE}")
+    """`make deploy` keeps the overlays unless OVERLAYS names others or is empty.
+
+    The address is that of the proxy while there is one, and afterwards that of the replicas.
+    """
+    served = "'mcp-swarm' serves on http://localhost:{}/mcp\n"
+    assert served.format(9000) in swarm.deploy(OVERLAYS=f"{JOBS} ./{EDGE}", EDGE_PORT="9000")
     told = swarm.deploy()
+    assert served.format(8080) in told
     assert f'Keeping OVERLAYS="{JOBS} {EDGE}"' in told
     assert swarm.state["services"].keys() == {f"mcp-swarm_{name}" for name in ("mcp", "worker", "redis", "edge")}
     told = swarm.deploy(OVERLAYS=JOBS)
     assert "  edge.image: haproxy:lts-alpine → (none)\n" in told
     assert "Removed edge: none of the files has it any more.\n" in told
+    assert served.format(8150) in told
     assert swarm.state["services"].keys() == {f"mcp-swarm_{name}" for name in ("mcp", "worker", "redis")}
+    assert served.format(8150) in swarm.deploy()
     assert "Keeping" not in swarm.deploy(OVERLAYS="", REPLICAS="3")
     assert swarm.state["services"].keys() == {"mcp-swarm_mcp"}
 
