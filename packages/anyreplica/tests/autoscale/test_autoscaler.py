@@ -196,6 +196,42 @@ def test_a_lost_answer_keeps_no_replica(engine: Engine) -> None:
     assert engine.replicas("mcp") == 1
 
 
+@pytest.mark.parametrize("path", ["/services", "/tasks"])
+@pytest.mark.parametrize("late", [{20}, {56, 57}, {*range(0, 30, 2)}], ids=["one", "the last two", "each second one"])
+def test_a_late_answer_of_docker_keeps_no_replica(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, path: str, late: set[int]
+) -> None:
+    """Replicas are removed five minutes after the load has ended, also if answers of Docker were late in this time.
+
+    The autoscaler waits ten seconds for an answer. So the next look comes 15 s after a late one.
+    """
+    answers, run, number = engine.get, Run(engine, 6), 0
+
+    def get(asked: str) -> tuple[int, Any]:
+        return (503, {"message": "late"}) if number in late and asked.startswith(path) else answers(asked)
+
+    monkeypatch.setattr(engine, "get", get)
+
+    async def looks() -> None:
+        nonlocal number
+        docker = DockerApi(engine.url)
+        autoscaler = Autoscaler(docker, run.read, run.metrics)
+        number, passed = -1, 0  # seconds since the load has ended
+        run.everywhere(60, 1.0)()
+        await autoscaler.look(run.now)
+        while passed < 320:
+            assert engine.replicas("mcp") == 6 or passed > 300
+            passed += 15 if number in late else 5
+            number += 1
+            run.everywhere(5, 1.0 + passed / 100)()
+            await autoscaler.look(run.now + passed)
+        await docker.close()
+
+    asyncio.run(looks())
+    assert engine.replicas("mcp") == 1
+    assert f'mcp_autoscale_looks_total{{outcome="failed"}} {len(late)}.0' in text_of(run.metrics)
+
+
 def test_without_any_figure_nothing_is_changed(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
     """If no replica answers, the number stays, for ever. The log gives the reason once, and says when it is over."""
     run = Run(engine, 5)

@@ -17,9 +17,12 @@ def test_figures_are_averages_of_the_last_seconds() -> None:
         history.add(Reading(at, in_flight=in_flight, cpu=at * 0.3))
     assert history.in_flight() == 0.375
     assert history.cpu() == pytest.approx(0.3)
-    history.add(Reading(20 + SECONDS, in_flight=0.7, cpu=100))
+    history.add(Reading(20 + SECONDS, in_flight=0.7, cpu=4.5 + 0.4 * 20))
     assert history.in_flight() == 0.7
-    assert history.cpu() is None
+    assert history.cpu() == pytest.approx(0.4), "after a pause, the reading before it still counts for the counters"
+    history.add(Reading(120 + SECONDS, in_flight=0.2, cpu=200))
+    assert history.in_flight() == 0.2
+    assert history.cpu() is None, "after a minute, it says too little"
     history = History()
     history.add(Reading(0, started=(1,), cpu=100))
     history.add(Reading(5, started=(2,), cpu=1))

@@ -241,7 +241,17 @@ def test_the_replicas_run_as_those_of_the_template(folder: Path) -> None:
     assert own["ports"][0].pop("published") == "${PORT:-8200}"
     template["ports"][0].pop("published")
     template["deploy"].pop("labels")
-    for key in ("deploy", "ports", "volumes", "read_only", "cap_drop", "ulimits", "stop_grace_period", "secrets"):
+    for key in (
+        "deploy",
+        "ports",
+        "volumes",
+        "read_only",
+        "cap_drop",
+        "ulimits",
+        "stop_grace_period",
+        "secrets",
+        "logging",
+    ):
         assert own[key] == template[key], key
     assert own["environment"].items() <= template["environment"].items()
 

@@ -46,8 +46,13 @@ class Swarm:
         state["services"][service].pop("UpdateStatus", None)
         self._file.write_text(json.dumps(state))
 
-    def put(self, **parts: dict[str, int] | None) -> None:
-        """Set the tasks and networks that are still listed, each with the number of times, or None: docker fails."""
+    def put(self, **parts: dict[str, int] | dict[str, str] | None) -> None:
+        """Set parts of the state.
+
+        `tasks` and `networks` are those that are still listed, each with the number of times, or None: docker fails.
+        `nodes` are the nodes, each with its availability; the command runs on the node `manager`. `images` are the
+        images of that node, each with its id.
+        """
         self._file.write_text(json.dumps(self.state | parts))
 
     def undeploy(self, *, ok: bool = True, **settings: str) -> str:
@@ -64,8 +69,8 @@ class Swarm:
         assert (done.returncode == 0) is ok, done.stdout + done.stderr
         return done.stdout + done.stderr
 
-    def deploy(self, *arguments: str, ok: bool = True, **settings: str) -> str:
-        """Run `make deploy` with variables and return its output; `ok` says whether it must succeed."""
+    def deploy(self, *arguments: str, code: int = 0, **settings: str) -> str:
+        """Run the command behind `make deploy` with variables, and return its output; it must end with this code."""
         done = subprocess.run(
             [sys.executable, "-m", "server", "deploy", *arguments],
             cwd=ROOT,
@@ -75,7 +80,7 @@ class Swarm:
             check=False,
             timeout=600,  # it starts some dozens of processes, and the machine may be busy
         )
-        assert (done.returncode == 0) is ok, done.stdout + done.stderr
+        assert done.returncode == code, done.stdout + done.stderr
         return done.stdout + done.stderr
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A fake docker command for a Swarm of one node. It stores its input in the file that SWARM names and starts nothing.
+"""A fake docker command for a Swarm. It stores its input in the file that SWARM names and starts nothing.
 
 The real docker command runs `docker stack config`. A command that is not implemented here fails.
 """
@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -61,30 +62,46 @@ def failed(old: dict[str, Any] | None, new: dict[str, Any], update: int) -> dict
 def answer(arguments: list[str], state: dict[str, Any]) -> str:
     """Return the output of a docker command."""
     match arguments:
-        case ["stack", *rest]:
-            return of_stack(rest, state)
-        case ["config", *rest]:
-            return of_configs(rest, state["configs"])
-        case ["service", *rest]:
-            return of_services(rest, state["services"])
-        case ["secret", "inspect", name] if name in state["secrets"]:
-            return "[]"
-        case ["secret", "create", name, "-"]:
-            state["secrets"][name] = sys.stdin.read()
-            return str(name)
+        case [kind, *rest] if kind in COMMANDS:
+            return COMMANDS[kind](rest, state)
         case ["run", *_]:
             return os.environ.get("REPEATABLE", "")
         case ["context", "inspect", *_]:
             return "unix:///var/run/docker.sock"
-        case ["network", "ls", *_]:
-            if state["networks"] is None:
-                sys.exit("Cannot connect to the Docker daemon.")
-            return going(state["networks"])
+        case ["inspect", "--type", "task", *_]:
+            return json.dumps(running(state))
     sys.exit(f"this stand-in does not support: docker {' '.join(arguments)}")
 
 
-def of_services(arguments: list[str], services: dict[str, Any]) -> str:
+def of_nodes(arguments: list[str], state: dict[str, Any]) -> str:
+    """Return the output of `docker node ls`: id, whether the command runs on this node, availability, and name."""
+    if arguments[0] != "ls":
+        sys.exit(f"this stand-in does not support: docker node {' '.join(arguments)}")
+    nodes = state["nodes"].items()
+    return "\n".join(f"{name} {str(name == 'manager').lower()} {availability} {name}" for name, availability in nodes)
+
+
+def of_networks(_: list[str], state: dict[str, Any]) -> str:
+    """Return the output of `docker network ls`."""
+    if state["networks"] is None:
+        sys.exit("Cannot connect to the Docker daemon.")
+    return going(state["networks"])
+
+
+def of_secrets(arguments: list[str], state: dict[str, Any]) -> str:
+    """Return the output of `docker secret`."""
+    match arguments:
+        case ["inspect", name] if name in state["secrets"]:
+            return "[]"
+        case ["create", name, "-"]:
+            state["secrets"][name] = sys.stdin.read()
+            return str(name)
+    sys.exit(f"this stand-in does not support: docker secret {' '.join(arguments)}")
+
+
+def of_services(arguments: list[str], state: dict[str, Any]) -> str:
     """Return the output of `docker service`."""
+    services = state["services"]
     match arguments:
         case ["ls", *_]:
             return "\n".join(services)
@@ -112,7 +129,8 @@ def of_stack(arguments: list[str], state: dict[str, Any]) -> str:
         case ["config", *files]:
             return config(files)
         case ["ps", *_]:
-            return going(state.get("tasks", {})) or sys.exit("nothing found in stack: mcp-swarm")
+            listed = going(state.get("tasks", {})) or "\n".join(task["ID"] for task in running(state))
+            return listed or sys.exit("nothing found in stack: mcp-swarm")
         case ["rm", _]:
             state["services"] = {}
         case ["deploy", *options, stack]:
@@ -124,12 +142,44 @@ def of_stack(arguments: list[str], state: dict[str, Any]) -> str:
             if failing := os.environ.get("FAILING"):
                 deployed[failing] = failed(state["services"].get(failing), deployed[failing], state["updates"])
             state["services"] |= deployed
-            state["deployed"] = {"OBSERVABILITY_CFG": os.environ["OBSERVABILITY_CFG"], "IMAGE": os.environ["IMAGE"]}
+            state["deployed"] = {key: os.environ[key] for key in ("OBSERVABILITY_CFG", "IMAGE")}
+            state["deployed"]["nodes"] = [*state.get("nodes", ())]
     return ""
 
 
-def of_configs(arguments: list[str], configs: dict[str, Any]) -> str:
+def running(state: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the tasks as docker shows them: one of each service on each node of the last deployment."""
+    return [
+        {
+            "ID": f"{name}.{node}.{container['Image']}",
+            "ServiceID": name,
+            "NodeID": node,
+            "CreatedAt": "",
+            "DesiredState": "running",
+            "Status": {"State": "running"},
+            "Spec": {"ContainerSpec": container},
+        }
+        for name, each in state["services"].items()
+        for container in [each["Spec"]["TaskTemplate"]["ContainerSpec"]]
+        for node in state.get("deployed", {}).get("nodes", ())
+    ]
+
+
+def of_images(arguments: list[str], state: dict[str, Any]) -> str:
+    """Return the output of `docker image`. Each image has a name and an id; a tag is another name."""
+    images = state.get("images", {})
+    match arguments:
+        case ["inspect", name] if name in images:
+            return json.dumps([{"Id": f"sha256:{images[name]}", "RepoTags": [name]}])
+        case ["tag", name, tagged]:
+            images[tagged] = images[name]
+            return ""
+    sys.exit(f"this stand-in does not support: docker image {' '.join(arguments)}")
+
+
+def of_configs(arguments: list[str], state: dict[str, Any]) -> str:
     """Return the output of `docker config`."""
+    configs = state["configs"]
     match arguments:
         case ["ls", *_]:
             return "\n".join(configs)
@@ -143,6 +193,18 @@ def of_configs(arguments: list[str], configs: dict[str, Any]) -> str:
             labels = dict(option.removeprefix("--label=").split("=", 1) for option in options)
             configs[name] = {"UpdatedAt": "", "Spec": {"Data": data, "Labels": labels}}
     return ""
+
+
+COMMANDS: dict[str, Callable[[list[str], dict[str, Any]], str]] = {
+    "config": of_configs,
+    "image": of_images,
+    "network": of_networks,
+    "node": of_nodes,
+    "secret": of_secrets,
+    "service": of_services,
+    "stack": of_stack,
+}
+"""For each first word of a docker command: the function that answers it."""
 
 
 if __name__ == "__main__":

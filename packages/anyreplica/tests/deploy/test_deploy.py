@@ -19,7 +19,7 @@ SERVER = "registry.example.com:5000/server"
 
 def test_a_deployment_says_where_it_serves_and_what_changes(swarm: Swarm) -> None:
     """The first deployment prints the server's address, and the next one each change with both values."""
-    assert "deploy/none.yml" in swarm.deploy(ok=False, OVERLAYS="deploy/none.yml")
+    assert "deploy/none.yml" in swarm.deploy(code=1, OVERLAYS="deploy/none.yml")
     told = swarm.deploy(LOG_LEVEL="DEBUG")
     assert "Deploying mcp-swarm:latest as 'mcp-swarm' …" in told
     assert "Created the secret request_state_keys." in told
@@ -47,9 +47,9 @@ def test_a_dry_run_changes_nothing(swarm: Swarm) -> None:
 @pytest.mark.slow
 def test_a_rollback_deploys_the_earlier_image(swarm: Swarm) -> None:
     """`make rollback` deploys the image before the present one, also after deployments of the same image."""
-    assert "The stack 'mcp-swarm' does not run." in swarm.deploy("--rollback", ok=False)
+    assert "The stack 'mcp-swarm' does not run." in swarm.deploy("--rollback", code=2)
     swarm.deploy(IMAGE="registry.example.com:5000/server:1")
-    told = swarm.deploy("--rollback", ok=False)
+    told = swarm.deploy("--rollback", code=2)
     assert "no image other than registry.example.com:5000/server:1" in told
     assert "IMAGE=registry.example.com:5000/server:TAG make deploy" in told
     swarm.deploy(IMAGE="registry.example.com:5000/server:2", OVERLAYS=JOBS)
@@ -75,7 +75,7 @@ def test_a_rollback_after_a_failed_update_skips_no_image(swarm: Swarm, scaled: b
     """
     for tag in (1, 2):
         swarm.deploy(IMAGE=f"{SERVER}:{tag}", OVERLAYS=JOBS)
-    swarm.deploy(ok=False, IMAGE=f"{SERVER}:3", FAILING="mcp-swarm_mcp")
+    swarm.deploy(code=1, IMAGE=f"{SERVER}:3", FAILING="mcp-swarm_mcp")
     assert swarm.image("mcp") == f"{SERVER}:2"
     assert swarm.image("worker") == f"{SERVER}:3"
     if scaled:
@@ -94,12 +94,12 @@ def test_a_rollback_goes_to_no_image_whose_update_was_paused(swarm: Swarm) -> No
     paused = {"FAILING": "mcp-swarm_mcp", "FAILING_STATE": "paused"}
     for tag in (1, 2):
         swarm.deploy(IMAGE=f"{SERVER}:{tag}")
-    swarm.deploy(ok=False, IMAGE=f"{SERVER}:3", **paused)
+    swarm.deploy(code=1, IMAGE=f"{SERVER}:3", **paused)
     assert f"Going back from {SERVER}:3 to {SERVER}:2." in swarm.deploy("--rollback")
-    swarm.deploy(ok=False, IMAGE=f"{SERVER}:3", **paused)
+    swarm.deploy(code=1, IMAGE=f"{SERVER}:3", **paused)
     swarm.deploy(IMAGE=f"{SERVER}:4")
     assert f"Going back from {SERVER}:4 to {SERVER}:2." in swarm.deploy("--rollback")
-    swarm.deploy(ok=False, IMAGE=f"{SERVER}:5", **paused)
+    swarm.deploy(code=1, IMAGE=f"{SERVER}:5", **paused)
     swarm.deploy(IMAGE=f"{SERVER}:5")
     assert f"Going back from {SERVER}:5 to {SERVER}:2." in swarm.deploy("--rollback")
 
@@ -108,7 +108,7 @@ def test_a_rollback_goes_to_no_image_whose_update_was_paused(swarm: Swarm) -> No
 def test_a_second_try_with_the_same_image_keeps_the_earlier_one(swarm: Swarm) -> None:
     """If a deployment has changed the replicas but failed, and its repetition succeeds, the earlier image is known."""
     swarm.deploy(IMAGE=f"{SERVER}:1", OVERLAYS=JOBS)
-    swarm.deploy(ok=False, IMAGE=f"{SERVER}:2", FAILING="mcp-swarm_worker")
+    swarm.deploy(code=1, IMAGE=f"{SERVER}:2", FAILING="mcp-swarm_worker")
     swarm.deploy(IMAGE=f"{SERVER}:2")
     assert f"Going back from {SERVER}:2 to {SERVER}:1." in swarm.deploy("--rollback")
 
@@ -206,30 +206,37 @@ def test_the_components_are_kept(swarm: Swarm) -> None:
 
 @pytest.mark.slow
 def test_overlays_are_kept(swarm: Swarm) -> None:
-    """`make deploy` keeps the overlays unless OVERLAYS names others or is empty."""
-    swarm.deploy(OVERLAYS=f"{JOBS} ./{EDGE}")
+    """`make deploy` keeps the overlays unless OVERLAYS names others or is empty.
+
+    The address is that of the proxy while there is one, and afterwards that of the replicas.
+    """
+    served = "'mcp-swarm' serves on http://localhost:{}/mcp\n"
+    assert served.format(9000) in swarm.deploy(OVERLAYS=f"{JOBS} ./{EDGE}", EDGE_PORT="9000")
     told = swarm.deploy()
+    assert served.format(8080) in told
     assert f'Keeping OVERLAYS="{JOBS} {EDGE}"' in told
     assert swarm.state["services"].keys() == {f"mcp-swarm_{name}" for name in ("mcp", "worker", "redis", "edge")}
     told = swarm.deploy(OVERLAYS=JOBS)
     assert "  edge.image: haproxy:lts-alpine → (none)\n" in told
     assert "Removed edge: none of the files has it any more.\n" in told
+    assert served.format(8150) in told
     assert swarm.state["services"].keys() == {f"mcp-swarm_{name}" for name in ("mcp", "worker", "redis")}
+    assert served.format(8150) in swarm.deploy()
     assert "Keeping" not in swarm.deploy(OVERLAYS="", REPLICAS="3")
     assert swarm.state["services"].keys() == {"mcp-swarm_mcp"}
 
 
 @pytest.mark.slow
 def test_protection_is_not_dropped_by_mistake(swarm: Swarm) -> None:
-    """`make deploy` refuses to drop a protecting setting, and prints the command that would do it."""
+    """`make deploy` refuses with code 2 to drop a protecting setting, and prints the command that would do it."""
     swarm.deploy(OVERLAYS=KEYS)
     before = swarm.state
-    told = swarm.deploy(ok=False, OVERLAYS=JOBS)
+    told = swarm.deploy(code=2, OVERLAYS=JOBS)
     assert "would drop AUTH_ENABLED API_KEYS_FILE" in told
     assert f'The running stack has OVERLAYS="{KEYS}".' in told
     assert 'ALLOW_DROP="AUTH_ENABLED API_KEYS_FILE" make deploy' in told
     assert swarm.state == before
-    assert "would drop API_KEYS_FILE," in swarm.deploy(ok=False, OVERLAYS="", ALLOW_DROP="AUTH_ENABLED")
+    assert "would drop API_KEYS_FILE," in swarm.deploy(code=2, OVERLAYS="", ALLOW_DROP="AUTH_ENABLED")
     swarm.deploy(OVERLAYS="", ALLOW_DROP="AUTH_ENABLED, API_KEYS_FILE")
 
 
@@ -244,10 +251,10 @@ def test_the_protection_of_each_service_is_not_dropped_by_mistake(swarm: Swarm, 
         "  worker: {environment: {LOGIN_PROVIDER: github, METRICS_TOKEN: secret}}\n"
     )
     swarm.deploy(OVERLAYS=f"{JOBS} {own}")
-    told = swarm.deploy(ok=False, OVERLAYS=JOBS)
+    told = swarm.deploy(code=2, OVERLAYS=JOBS)
     assert "would drop LOGIN_PROVIDER METRICS_TOKEN, which" in told
     assert "These services have the settings: mcp, worker.\n" in told
-    told = swarm.deploy(ok=False, OVERLAYS=JOBS, ALLOW_DROP="LOGIN_PROVIDER")
+    told = swarm.deploy(code=2, OVERLAYS=JOBS, ALLOW_DROP="LOGIN_PROVIDER")
     assert "would drop METRICS_TOKEN, which" in told
     assert "These services have the settings: worker.\n" in told
     swarm.deploy(OVERLAYS=JOBS, ALLOW_DROP="LOGIN_PROVIDER METRICS_TOKEN")
@@ -342,9 +349,9 @@ def test_secrets_and_configs_are_made_once(swarm: Swarm) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("service", ["mcp", "worker"])
 def test_make_deploy_fails_after_a_rollback(swarm: Swarm, service: str) -> None:
-    """`make deploy` fails if Swarm rolls back an update, and compares the next one with the running stack."""
+    """If Swarm rolls back an update, the code is 1, and the next deployment is compared with the running stack."""
     swarm.deploy(OVERLAYS=JOBS)
-    told = swarm.deploy(ok=False, FAILING=f"mcp-swarm_{service}", LOG_LEVEL="DEBUG")
+    told = swarm.deploy(code=1, FAILING=f"mcp-swarm_{service}", LOG_LEVEL="DEBUG")
     assert f"The update of {service} failed, and Swarm rolled it back (rollback_completed)." in told
     assert "No changes" in swarm.deploy()
 
@@ -361,7 +368,7 @@ def test_make_deploy_fails_after_a_rollback(swarm: Swarm, service: str) -> None:
 def test_make_deploy_explains_an_update_that_docker_reports(swarm: Swarm, state: str, outcome: str) -> None:
     """If docker itself fails because of the update, `make deploy` also names the service and what Swarm did."""
     swarm.deploy()
-    told = swarm.deploy(ok=False, FAILING="mcp-swarm_mcp", FAILING_STATE=state, LOG_LEVEL="DEBUG")
+    told = swarm.deploy(code=1, FAILING="mcp-swarm_mcp", FAILING_STATE=state, LOG_LEVEL="DEBUG")
     assert f"service update {state}" in told
     assert f"The update of mcp failed, and Swarm {outcome} ({state})." in told
 
@@ -372,8 +379,8 @@ def test_the_time_limit_may_pass_during_a_rollback(swarm: Swarm) -> None:
     limit = {"DEPLOY_SECONDS": "5", "WAITING_SECONDS": "60"}
     late = "The stack has not converged within 5 s (DEPLOY_SECONDS)."
     swarm.deploy()
-    told = swarm.deploy(ok=False, FAILING="mcp-swarm_mcp", FAILING_STATE="rollback_started", **limit)
+    told = swarm.deploy(code=1, FAILING="mcp-swarm_mcp", FAILING_STATE="rollback_started", **limit)
     assert f"{late}\nThe update of mcp failed, and Swarm is rolling it back (rollback_started)." in told
-    told = swarm.deploy(ok=False, **limit)
+    told = swarm.deploy(code=1, **limit)
     assert f"{late} Swarm continues the deployment.\n" in told
     assert "failed" not in told

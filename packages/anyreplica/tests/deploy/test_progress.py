@@ -1,5 +1,6 @@
-"""Tests of the progress of a deployment: which services have failed."""
+"""Tests of the progress of a deployment: which services have failed, and what the lines say."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,10 +18,11 @@ OUTCOMES = {
 }
 
 
-def service(state: str = "", began: str = "") -> RunningService:
+def service(state: str = "", began: str = "", replicas: int = 2) -> RunningService:
     """Return the service `mcp` with the state of its last update; without a state, it has had none."""
     update = {"UpdateStatus": {"StartedAt": began, "State": state}} if state else {}
-    found: dict[str, Any] = {"ID": "mcp", "Spec": {"Mode": {"Replicated": {"Replicas": 2}}}, **update}
+    spec = {"Mode": {"Replicated": {"Replicas": replicas}}, "UpdateConfig": {"Monitor": 12_000_000_000}}
+    found: dict[str, Any] = {"ID": "mcp", "Spec": spec, **update}
     return RunningService("mcp", found)
 
 
@@ -107,3 +109,50 @@ def test_tasks_that_fail_before_any_runs_are_noticed(look: Look) -> None:
     }
     assert look(progress, service(), task("a", "failed"), task("b", "failed"), task("c", "running")) == {}
     assert look(progress, service(), task("old", "failed"), task("c", "starting")) == {}, "it failed before"
+
+
+@pytest.mark.parametrize(
+    ("state", "replicas", "said"),
+    [
+        ("", 2, "mcp: 2 of 2 new tasks running; docker watches them for 12 s"),
+        ("updating", 2, "mcp: 2 of 2 new tasks running; Swarm watches them for 12 s"),
+        ("updating", 3, "mcp: 2 of 3 new tasks running"),
+        ("completed", 2, "mcp: 2 of 2 new tasks running"),
+    ],
+)
+def test_a_line_says_that_new_tasks_are_watched(
+    look: Look, capsys: pytest.CaptureFixture[str], state: str, replicas: int, said: str
+) -> None:
+    """When all tasks run, the deployment is not over: in an update Swarm watches them, otherwise docker does."""
+    look(progress_of(), service(state, "2", replicas), task("a", "running"), task("b", "running"))
+    assert capsys.readouterr().out == f"     0 s  {said}\n"
+
+
+def test_the_progress_is_never_silent_for_long(
+    look: Look, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After ten seconds without a line, there is one that says what docker waits for."""
+    clock = SimpleNamespace(now=100.0)
+    monkeypatch.setattr("anyreplica.deploy.progress.time", SimpleNamespace(monotonic=lambda: clock.now))
+    progress = progress_of()
+    some, all_run = ("running", "starting"), ("running", "running")
+    for now, states in (
+        (109, ()),
+        (110, ()),
+        (119, some),
+        (128, some),
+        (129, some),
+        (130, all_run),
+        (139, all_run),
+        (140, all_run),
+    ):
+        clock.now = now
+        look(progress, service(), *(task(name, state) for name, state in zip("ab", states, strict=False)))
+        progress.show_life()
+    assert capsys.readouterr().out.splitlines() == [
+        "    10 s  no new task yet",
+        "    19 s  mcp: 1 of 2 new tasks running",
+        "    29 s  still waiting for the new tasks of mcp",
+        "    30 s  mcp: 2 of 2 new tasks running; docker watches them for 12 s",
+        "    40 s  docker still watches the new tasks",
+    ]

@@ -4,7 +4,11 @@ from pathlib import Path
 
 import httpx
 import pytest
+from pydantic import SecretStr
 
+from anyreplica import Settings
+from anyreplica.components.job import JobMeta, make_job
+from anyreplica.features.jobs.service import JobService
 from conftest import StartServer
 from tests.calls import call, legacy, text
 from tests.jobs.queue import PACK, Jobs, lines
@@ -111,3 +115,23 @@ def test_an_invalid_job_stops_the_start(tmp_path: Path, source: str, said: str) 
     assert done.returncode == 3
     assert said in done.stderr
     assert "odd_jobs.py:4" in done.stderr or "odd_jobs.py:6" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("mcp_replicas", "replicas_dns", "said"),
+    [
+        (1, "", ""),
+        (2, "", "Jobs are off: 2 replicas need a shared queue; set JOBS_URL=redis://…"),
+        (1, "tasks.mcp", "Jobs are off: the replicas of a service need a shared queue; set JOBS_URL=redis://…"),
+        (2, "tasks.mcp", "Jobs are off: the replicas of a service need a shared queue; set JOBS_URL=redis://…"),
+    ],
+)
+def test_the_reason_names_no_number_that_may_be_wrong(mcp_replicas: int, replicas_dns: str, said: str) -> None:
+    """`docker service scale` changes the number of replicas of a service, but not the setting MCP_REPLICAS."""
+
+    async def report() -> str:
+        return "done"
+
+    jobs = {"report": make_job(report, JobMeta(None, None, 0, None))}
+    settings = Settings(request_state_keys=SecretStr("0" * 64), mcp_replicas=mcp_replicas, replicas_dns=replicas_dns)
+    assert JobService(jobs, settings, "", lambda: None).off == said

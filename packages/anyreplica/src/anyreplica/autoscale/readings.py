@@ -12,6 +12,10 @@ from anyreplica.autoscale.service import Service
 SECONDS = 15.0
 """The figures are averages of this time, in seconds."""
 
+_OLDEST_SECONDS = 60.0
+"""If two looks are further apart than `SECONDS`, because an answer of Docker was late, the CPU time and the other
+counters are compared with a reading of at most this age, in seconds."""
+
 _LEAST_CALLS = 20
 """With fewer observations, a 99th percentile says nothing, and the calls count as fast."""
 
@@ -52,7 +56,9 @@ class History:
     def add(self, found: Reading) -> None:
         """Add a reading. Forget those that are too old."""
         self._readings.append(found)
-        while self._readings[0].at < found.at - SECONDS:
+        while len(self._readings) > 2 and self._readings[0].at < found.at - SECONDS:
+            self._readings.popleft()
+        if self._readings[0].at < found.at - _OLDEST_SECONDS:
             self._readings.popleft()
 
     @property
@@ -62,7 +68,8 @@ class History:
 
     def in_flight(self) -> float | None:
         """Return the average share of MAX_IN_FLIGHT that was in use."""
-        found = [each.in_flight for each in self._readings if each.in_flight is not None]
+        recent = [each for each in self._readings if each.at >= self._readings[-1].at - SECONDS]
+        found = [each.in_flight for each in recent if each.in_flight is not None]
         return sum(found) / len(found) if found else None
 
     def cpu(self) -> float | None:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from anyreplica.deploy import difference, image, remembered, repeatable, secret
+from anyreplica.deploy import copies, difference, image, remembered, repeatable, secret
 from anyreplica.deploy.docker import docker
 from anyreplica.deploy.progress import DeployProgress
 from anyreplica.deploy.running import RunningService, services
@@ -91,10 +91,11 @@ def deploy(stack: str, choose: Callable[[str, dict[str, RunningService]], str], 
     for line in secret.make(target.external_secrets):
         print(line)
     _show_changes(record, before, target)
-    if local:
-        _warn_about_nodes(local)
+    present = tasks(stack)
+    if local and (told := copies.warning(local, present)):
+        print(told)
     print(f"Deploying {local or asked} as '{stack}' …", flush=True)
-    known = {task.id for task in tasks(stack)}
+    known = {task.id for task in present}
     progress = DeployProgress(stack, before, known, target.services.keys())
     exit_code = _converge(stack, target, progress, local, seconds)
     found = progress.read()
@@ -108,8 +109,8 @@ def deploy(stack: str, choose: Callable[[str, dict[str, RunningService]], str], 
         return False
     after = {name: each for name, each in found.items() if name in target.services}
     _remove_dropped(stack, record, target)
-    present = after["mcp"].image
-    remembered.remember(stack, remembered.Deployed(target.text, present, _image_before(record, before, present)))
+    now = after["mcp"].image
+    remembered.remember(stack, remembered.Deployed(target.text, now, _image_before(record, before, now)))
     _print_url(stack, after)
     return True
 
@@ -257,16 +258,6 @@ def _show_changes(record: remembered.Deployed | None, before: dict[str, RunningS
     print("\n".join(["Changes:", *(f"  {line}" for line in changes)]) if changes else "No changes in image or files.")
 
 
-def _warn_about_nodes(local: str) -> None:
-    nodes = len(docker("node", "ls", "--quiet").split())
-    if nodes > 1:
-        print(
-            f"This Swarm has {nodes} nodes, and the image {local} is not in a registry. Copy it to each node that "
-            "does not have it:\n"
-            f"  docker save {local} | ssh NODE docker load"
-        )
-
-
 def _converge(stack: str, target: Wanted, progress: DeployProgress, local: str | None, seconds: float) -> int | None:
     """Deploy, print the progress, and return docker's exit code; None if docker still waits after the time limit."""
     flags = ["--detach=false", *os.environ.get("DEPLOY_FLAGS", "").split()]
@@ -281,6 +272,7 @@ def _converge(stack: str, target: Wanted, progress: DeployProgress, local: str |
     try:
         while process.poll() is None and time.monotonic() < end:
             progress.look()
+            progress.show_life()
             time.sleep(0.5)
         if process.poll() is None:
             return None

@@ -8,6 +8,9 @@ from anyreplica.deploy.docker import DockerCommandError
 from anyreplica.deploy.running import RunningService, services
 from anyreplica.deploy.tasks import SwarmTask, tasks
 
+_SILENT_SECONDS = 10
+"""After so many seconds without a line, one line says that the deployment goes on."""
+
 
 class DeployProgress:
     """A monitor that compares a stack with its state before the deployment and prints each change.
@@ -29,7 +32,9 @@ class DeployProgress:
         self._said: dict[str, str] = {}
         self._failed_updates: dict[str, str] = {}
         self._failed_starts: dict[str, str] = {}
-        self._began = time.monotonic()
+        self._waiting: dict[str, bool] = {}
+        """For each service with new tasks: whether some of them do not run yet."""
+        self._began = self._spoke = time.monotonic()
 
     @property
     def failed(self) -> dict[str, str]:
@@ -46,6 +51,16 @@ class DeployProgress:
         with contextlib.suppress(DockerCommandError):  # The next call tries again.
             self.read()
 
+    def show_life(self) -> None:
+        """After some seconds without a line, print what docker still waits for."""
+        if time.monotonic() - self._spoke < _SILENT_SECONDS:
+            return
+        late = [name for name, waits in self._waiting.items() if waits]
+        if late:
+            self._say(f"still waiting for the new tasks of {', '.join(late)}")
+        else:
+            self._say("docker still watches the new tasks" if self._waiting else "no new task yet")
+
     def read(self) -> dict[str, RunningService]:
         """Read the state of the stack, print the changes since the last time, and return the services.
 
@@ -60,8 +75,12 @@ class DeployProgress:
             line = self._line(name, service, its)
             if line and self._said.get(name) != line:
                 self._said[name] = line
-                print(f"  {time.monotonic() - self._began:4.0f} s  {line}", flush=True)
+                self._say(line)
         return found
+
+    def _say(self, line: str) -> None:
+        self._spoke = time.monotonic()
+        print(f"  {self._spoke - self._began:4.0f} s  {line}", flush=True)
 
     def _note_failure(self, name: str, service: RunningService, its: list[SwarmTask]) -> None:
         failed = self._failed_tasks(its)
@@ -91,9 +110,12 @@ class DeployProgress:
         # During an update, a replicated service has one running task more than `service.replicas` for a while.
         wanted = nodes if service.replicas is None else service.replicas
         running = sum(task.state == task.wanted == "running" for task in new)
+        self._waiting[name] = running < wanted
         line = f"{name}: {running} of {wanted} new {'task' if wanted == 1 else 'tasks'} running"
         if failed := self._failed_tasks(its):
             return f"{line}, {failed} failed"
-        if running == wanted and service.update[1] == "updating":
-            return f"{line}; Swarm watches {'it' if wanted == 1 else 'them'} for {service.monitor_seconds:g} s"
+        # If there is no update, as in a first deployment, it is the docker command that watches the tasks.
+        watcher = {"": "docker", "updating": "Swarm"}.get(service.update[1])
+        if running == wanted and watcher:
+            return f"{line}; {watcher} watches {'it' if wanted == 1 else 'them'} for {service.monitor_seconds:g} s"
         return line

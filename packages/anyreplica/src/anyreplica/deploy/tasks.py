@@ -28,6 +28,8 @@ class SwarmTask:
     """Id of the node."""
     created: str
     """Time of creation, as ISO 8601."""
+    image: str = ""
+    """The image, with the digest if it comes from a registry."""
 
 
 def tasks(stack: str) -> list[SwarmTask]:
@@ -93,4 +95,5 @@ def _task(found: dict[str, Any]) -> SwarmTask:
         error=status.get("Err", ""),
         node=found.get("NodeID", ""),
         created=found["CreatedAt"],
+        image=((found.get("Spec") or {}).get("ContainerSpec") or {}).get("Image", ""),
     )

@@ -315,5 +315,6 @@ def _why_off(jobs: Mapping[str, Job], settings: JobSettings) -> str:
         return "This server has no jobs."
     if settings.is_single or not settings.jobs_in_process:
         return ""
-    replicas = f"{settings.planned} replicas" if settings.planned > 1 else "the replicas of a service"
+    # With REPLICAS_DNS, `docker service scale` may change the number at any time.
+    replicas = "the replicas of a service" if settings.replicas_dns else f"{settings.planned} replicas"
     return f"Jobs are off: {replicas} need a shared queue; set JOBS_URL=redis://…"
