@@ -47,6 +47,26 @@ def test_no_page_is_wider_than_the_screen(site: Path, chromium: Browser, width: 
             assert page.evaluate("document.documentElement.scrollWidth") <= width, file
 
 
+def navigation() -> list[dict[str, Any]]:
+    """Return the parts of the navigation."""
+    parts: list[dict[str, Any]] = tomllib.loads(CONFIGURATION.read_text())["project"]["nav"]
+    return parts
+
+
+def test_guides_are_in_small_groups() -> None:
+    """A group has five to seven guides. The page of the guides has the same groups, with a sentence for each guide."""
+    (index, *groups) = next(part["Guides"] for part in navigation() if "Guides" in part)
+    page = (DOCS / index).read_text()
+    for group in groups:
+        ((title, entries),) = group.items()
+        assert 5 <= len(entries) <= 7, title
+        (section,) = re.findall(rf"^## {title}\n\n((?:- .*\n?)+)", page, re.MULTILINE)
+        named = [(name, file) for entry in entries for name, file in entry.items()]
+        lines = re.findall(r"^- \[(.+?)\]\((.+?)\): (.+\.)$", section, re.MULTILINE)
+        assert [(name, f"guides/{file}") for name, file, _ in lines] == named
+        assert all(len(sentence.split()) >= 3 and ". " not in sentence for *_, sentence in lines), title
+
+
 def test_every_page_is_in_the_navigation() -> None:
     """The navigation names every page once, and each has a title and more than 80 words."""
 
@@ -56,7 +76,7 @@ def test_every_page_is_in_the_navigation() -> None:
         for each in entry if isinstance(entry, list) else entry.values() if isinstance(entry, dict) else ():
             yield from pages(each)
 
-    named = list(pages(tomllib.loads(CONFIGURATION.read_text())["project"]["nav"]))
+    named = list(pages(navigation()))
     assert sorted(named) == sorted(str(file.relative_to(DOCS)) for file in DOCS.rglob("*.md"))
     for page in DOCS.rglob("*.md"):
         text = page.read_text()
