@@ -35,16 +35,50 @@ def test_the_site_is_built_without_a_warning(site: Path) -> None:
     assert not (site / CONFIGURATION.name).exists()
 
 
+_BROKEN_WORDS = r"""() => {
+  const found = [];
+  for (const cell of document.querySelectorAll("article td, article th, article :not(pre) > code")) {
+    const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+    for (let text = texts.nextNode(); text; text = texts.nextNode()) {
+      for (const word of text.data.matchAll(/[\p{L}\p{N}]+/gu)) {
+        const range = document.createRange();
+        range.setStart(text, word.index);
+        range.setEnd(text, word.index + word[0].length);
+        const lines = [...range.getClientRects()].filter((box) => box.width).map((box) => Math.round(box.top));
+        if (new Set(lines).size > 1) found.push(word[0]);
+      }
+    }
+  }
+  return found;
+}"""
+"""Return the words of tables and of code that begin in one line and end in the next."""
+
+_CUT_OFF = """() => [...document.querySelectorAll("article table, article pre")].filter((each) => {
+  if (each.getBoundingClientRect().right <= innerWidth) return false;
+  for (let around = each; around; around = around.parentElement) {
+    const { right } = around.getBoundingClientRect();
+    if (/auto|scroll/.test(getComputedStyle(around).overflowX) && right <= innerWidth) return false;
+  }
+  return true;
+}).map((each) => each.innerText)"""
+"""Return the tables and the code blocks that are wider than the screen, and that do not scroll inside themselves."""
+
+
 @pytest.mark.servers
 @pytest.mark.needs("browser")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1280])
-def test_no_page_is_wider_than_the_screen(site: Path, chromium: Browser, width: int, scheme: Any) -> None:
-    """On a telephone and on a laptop, in light and dark, no page has to be moved sideways to be read."""
+def test_every_page_fits_the_screen(site: Path, chromium: Browser, width: int, scheme: Any) -> None:
+    """On a telephone and on a laptop, in light and dark, no page has to be moved sideways to be read.
+
+    A wide table and a wide block of code scroll inside themselves. No word of a table or of code is broken.
+    """
     with chromium.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme) as page:
         for file in sorted(site.rglob("*.html")):
             page.goto(file.as_uri(), wait_until="load")
             assert page.evaluate("document.documentElement.scrollWidth") <= width, file
+            assert page.evaluate(_CUT_OFF) == [], file
+            assert page.evaluate(_BROKEN_WORDS) == [], file
 
 
 def navigation() -> list[dict[str, Any]]:
