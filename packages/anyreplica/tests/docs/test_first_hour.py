@@ -1,6 +1,6 @@
 """The way of an owner of a FastMCP server: from `server.py` and `requirements.txt` to three replicas and to an image.
 
-It takes only the commands of `docs/guides/fastmcp-server.md`. `tests/swarm/test_init.py` goes on from there.
+This way takes only the commands of `docs/guides/fastmcp-server.md`. `tests/swarm/test_init.py` goes on from there.
 """
 
 import os
@@ -16,10 +16,12 @@ import pytest
 from conftest import ROOT, environment, free_port, until
 from tests.calls import call, get
 from tests.cli.test_init import SERVER
+from tests.docs import ways
 from tests.docs.blocks import blocks
 from tests.template.test_image import docker, running, wait_healthy
 
 PAGE = ROOT / "docs" / "guides" / "fastmcp-server.md"
+FIGURES = ROOT / "docs" / "explanation" / "first-hour.md"
 COMMANDS = {block.text.split()[1]: block.text for block in reversed(blocks("bash")) if block.page == PAGE}
 """The blocks of the page, by the second word of each: `install`, `run`, `init` and (the first build) `build`."""
 
@@ -33,6 +35,34 @@ def test_the_way_is_short(end: str, steps: int, words: int) -> None:
     commands = re.findall(r"^(?:anyreplica|pip|docker|openssl) .*", text, re.MULTILINE)
     assert len(commands) <= steps
     assert len(text.split()) <= words
+
+
+def figures(row: str) -> list[str]:
+    """Return the cells of a row of the page with the figures."""
+    (found,) = re.findall(rf"^\| {re.escape(row)} \| (.*) \|$", FIGURES.read_text(), re.MULTILINE)
+    return found.split(" | ")
+
+
+@pytest.mark.parametrize("way", [*ways.LOCAL, *ways.SWARM], ids=lambda way: way.title)
+def test_the_page_has_the_figures_of_each_walkthrough(way: ways.Way) -> None:
+    """The command and the page name the same walkthroughs. The words of a page change by less than a tenth."""
+    words = int(figures(way.title)[1].replace(",", ""))
+    assert abs(words - way.words()) < words / 10, f"{FIGURES.name} says {words} words; now they are {way.words()}"
+
+
+def test_readme_says_how_long_it_takes() -> None:
+    """README and the comparison with an earlier commit have the seconds of the measured walkthroughs."""
+    readme = (ROOT / "README.md").read_text()
+    local, swarm = figures("a FastMCP server, to three local replicas"), figures(ways.SWARM[0].title)
+    assert f"| {local[-1]} s, {local[0]} commands: install, run |" in readme
+    assert f"| {swarm[-1]} s, with {int(swarm[0]) - int(local[0])} more commands: " in readme
+    named = ("steps", "words to read", "seconds")
+    for place, cells, limits in (("three local replicas", local, (3, 700)), ("a Swarm", swarm, (6, 1500, 300))):
+        for name, figure, most in zip(named, (*cells[:2], cells[-1]), limits, strict=False):
+            _, now, limit = figures(f"to {place}: {name}")
+            assert now == figure, name
+            assert limit == f"{most:,}", name
+            assert int(now) <= most, name
 
 
 @pytest.fixture(scope="module")

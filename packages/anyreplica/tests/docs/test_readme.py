@@ -39,6 +39,19 @@ def test_every_path_of_the_layout_exists() -> None:
                 assert f"{path.name}/" in page, path
 
 
+def test_a_project_comes_before_the_clone() -> None:
+    """README shows the ways in this order: a server that exists, a new project, and the clone to try things out."""
+    choices = re.findall(r"^- \*\*(.+?)\.?\*\* .*?\]\(([^)]+)\)", README, re.MULTILINE)
+    assert choices == [
+        ("You have a FastMCP server", "docs/guides/fastmcp-server.md"),
+        ("You start a new server", "#a-project-of-your-own"),
+        ("You want to try it", "#two-commands"),
+    ]
+    assert re.findall(r"^## (.+)", README, re.MULTILINE)[:2] == ["A project of your own", "Two commands"]
+    first = README.partition("```bash\n")[2].partition("```")[0]
+    assert first.startswith("pipx run copier copy ")
+
+
 def test_defaults_are_those_of_the_code() -> None:
     """README's table of settings has the defaults of anyreplica.settings."""
     rows = re.findall(r"^\| (`[A-Z_`, ]+`) \| ([^|]*) \|", README, re.MULTILINE)

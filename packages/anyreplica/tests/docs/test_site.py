@@ -35,16 +35,70 @@ def test_the_site_is_built_without_a_warning(site: Path) -> None:
     assert not (site / CONFIGURATION.name).exists()
 
 
+_BROKEN_WORDS = r"""() => {
+  const found = [];
+  for (const cell of document.querySelectorAll("article td, article th, article :not(pre) > code")) {
+    const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+    for (let text = texts.nextNode(); text; text = texts.nextNode()) {
+      for (const word of text.data.matchAll(/[\p{L}\p{N}]+/gu)) {
+        const range = document.createRange();
+        range.setStart(text, word.index);
+        range.setEnd(text, word.index + word[0].length);
+        const lines = [...range.getClientRects()].filter((box) => box.width).map((box) => Math.round(box.top));
+        if (new Set(lines).size > 1) found.push(word[0]);
+      }
+    }
+  }
+  return found;
+}"""
+"""Return the words of tables and of code that begin in one line and end in the next."""
+
+_CUT_OFF = """() => [...document.querySelectorAll("article table, article pre")].filter((each) => {
+  if (each.getBoundingClientRect().right <= innerWidth) return false;
+  for (let around = each; around; around = around.parentElement) {
+    const { right } = around.getBoundingClientRect();
+    if (/auto|scroll/.test(getComputedStyle(around).overflowX) && right <= innerWidth) return false;
+  }
+  return true;
+}).map((each) => each.innerText)"""
+"""Return the tables and the code blocks that are wider than the screen, and that do not scroll inside themselves."""
+
+
 @pytest.mark.servers
 @pytest.mark.needs("browser")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1280])
-def test_no_page_is_wider_than_the_screen(site: Path, chromium: Browser, width: int, scheme: Any) -> None:
-    """On a telephone and on a laptop, in light and dark, no page has to be moved sideways to be read."""
+def test_every_page_fits_the_screen(site: Path, chromium: Browser, width: int, scheme: Any) -> None:
+    """On a telephone and on a laptop, in light and dark, no page has to be moved sideways to be read.
+
+    A wide table and a wide block of code scroll inside themselves. No word of a table or of code is broken.
+    """
     with chromium.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme) as page:
         for file in sorted(site.rglob("*.html")):
             page.goto(file.as_uri(), wait_until="load")
             assert page.evaluate("document.documentElement.scrollWidth") <= width, file
+            assert page.evaluate(_CUT_OFF) == [], file
+            assert page.evaluate(_BROKEN_WORDS) == [], file
+
+
+def navigation() -> list[dict[str, Any]]:
+    """Return the parts of the navigation."""
+    parts: list[dict[str, Any]] = tomllib.loads(CONFIGURATION.read_text())["project"]["nav"]
+    return parts
+
+
+def test_guides_are_in_small_groups() -> None:
+    """A group has five to seven guides. The page of the guides has the same groups, with a sentence for each guide."""
+    (index, *groups) = next(part["Guides"] for part in navigation() if "Guides" in part)
+    page = (DOCS / index).read_text()
+    for group in groups:
+        ((title, entries),) = group.items()
+        assert 5 <= len(entries) <= 7, title
+        (section,) = re.findall(rf"^## {title}\n\n((?:- .*\n?)+)", page, re.MULTILINE)
+        named = [(name, file) for entry in entries for name, file in entry.items()]
+        lines = re.findall(r"^- \[(.+?)\]\((.+?)\): (.+\.)$", section, re.MULTILINE)
+        assert [(name, f"guides/{file}") for name, file, _ in lines] == named
+        assert all(len(sentence.split()) >= 3 and ". " not in sentence for *_, sentence in lines), title
 
 
 def test_every_page_is_in_the_navigation() -> None:
@@ -56,7 +110,7 @@ def test_every_page_is_in_the_navigation() -> None:
         for each in entry if isinstance(entry, list) else entry.values() if isinstance(entry, dict) else ():
             yield from pages(each)
 
-    named = list(pages(tomllib.loads(CONFIGURATION.read_text())["project"]["nav"]))
+    named = list(pages(navigation()))
     assert sorted(named) == sorted(str(file.relative_to(DOCS)) for file in DOCS.rglob("*.md"))
     for page in DOCS.rglob("*.md"):
         text = page.read_text()

@@ -3,6 +3,7 @@
 It counts steps, words, files and seconds. A walkthrough uses only the commands and the files of the pages, in their
 order. Port 8150 must be free. The walkthroughs to a Swarm run only on a machine that is in a Swarm, and only if their
 stacks do not run yet. At the end, they remove the stack. Its images and secrets stay. `git clone` counts as a step.
+docs/explanation/first-hour.md has the figures of one run.
 """
 
 import os
@@ -42,8 +43,8 @@ class Reader:
     programs: Path
     """The folder with the programs of the reader's virtual environment; it need not exist."""
     steps: int = 0
-    words: int = 0
     files: int = 0
+    """How many files the reader writes."""
     seconds: float = 0.0
     _running: ExitStack = field(default_factory=ExitStack)
 
@@ -52,11 +53,6 @@ class Reader:
 
     def __exit__(self, *_: object) -> None:
         self._running.close()
-
-    def read(self, page: Path, begin: str, end: str) -> None:
-        """Read a page from one text to another."""
-        text = page.read_text()
-        self.words += len(text[text.index(begin) : text.index(end)].split())
 
     def save(self, name: str, text: str) -> None:
         """Write a file of the page."""
@@ -98,6 +94,14 @@ class Reader:
         """Stop the local replicas."""
         self._running.close()
 
+    def project(self) -> int:
+        """Return how many files the folder has, without those that programs make there and that git ignores."""
+        if (self.folder / ".git").exists():
+            command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+            listed = subprocess.run(command, cwd=self.folder, stdout=subprocess.PIPE, text=True, check=True).stdout
+            return len(listed.splitlines())
+        return len([file for file in self.folder.rglob("*") if file.is_file() and "__pycache__" not in file.parts])
+
     @contextmanager
     def _measured(self) -> Iterator[None]:
         begin = time.monotonic()
@@ -106,7 +110,9 @@ class Reader:
 
     def _environment(self) -> dict[str, str]:
         path = os.pathsep.join((str(self.programs), os.environ["PATH"]))
-        return environment(PATH=path, PYTHON=sys.executable, DRAIN_SECONDS="0", PIP_DISABLE_PIP_VERSION_CHECK="1")
+        author = {f"GIT_{who}_{what}": "t@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+        own = {"DRAIN_SECONDS": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1", **author}
+        return environment(PATH=path, PYTHON=sys.executable, **own)
 
 
 def _block(page: Path, part: str, language: str = "bash") -> str:
@@ -120,7 +126,6 @@ def _owner(reader: Reader) -> None:
     (reader.folder / "server.py").write_text(SERVER)
     (reader.folder / "requirements.txt").write_text("fastmcp\n")
     subprocess.run([sys.executable, "-m", "venv", reader.programs.parent], check=True)
-    reader.read(OWNER, "# From", "\n## Deploy it to a Swarm")
     reader.run(_block(OWNER, "pip install").replace("https://git.example.com/anyreplica", f"file://{ROOT}"))
     reader.start(_block(OWNER, "anyreplica run"))
     assert call(URL, "price", {"item": "tea"})["structuredContent"] == {"result": 3}
@@ -130,7 +135,6 @@ def _owner_to_swarm(reader: Reader) -> None:
     """Go on from the local replicas to a Swarm."""
     _owner(reader)
     reader.stop()
-    reader.read(OWNER, "## Deploy it to a Swarm", "Now three replicas answer")
     reader.run(_block(OWNER, "anyreplica init"))
     commands = _block(OWNER, "docker build")
     if "request_state_keys" in docker("secret", "ls", "--format", "{{.Name}}").split():
@@ -139,10 +143,21 @@ def _owner_to_swarm(reader: Reader) -> None:
     _deploy(reader, commands, "shop", {"item": "tea"}, "price", 3)
 
 
+def _project(reader: Reader) -> None:
+    """Make a project in a clone, and run it."""
+    reader.run(f"git clone --quiet {ROOT} .")
+    copier = f"{sys.executable} -m copier copy --defaults"
+    block = _block(README, "pipx run copier").replace("pipx run copier copy", copier)
+    *commands, start = block.strip().splitlines()
+    reader.run("\n".join(commands))
+    reader.folder = reader.folder.parent / "my-server"
+    reader.start(start.partition("#")[0])
+    assert call(URL, "echo", {"message": "hello"})["structuredContent"] == {"result": "hello"}
+
+
 def _tool_author(reader: Reader) -> None:
     """Write a tool in a clone, call it on three replicas, and test it."""
     reader.run(f"git clone --quiet {ROOT} .")
-    reader.read(README, "## Two commands", "\n## Your first job")
     reader.start("make up")
     reader.save("server/tools/words.py", _block(README, "async def word_count", "python"))
     reader.start("make up")
@@ -155,7 +170,6 @@ def _tool_author(reader: Reader) -> None:
 def _operator(reader: Reader) -> None:
     """Take a clone to a Swarm."""
     reader.run(f"git clone --quiet {ROOT} .")
-    reader.read(README, "## Deploy to a Swarm", "\n## A project of your own")
     commands = _block(README, "docker swarm init").splitlines(keepends=True)
     reader.steps += 1  # the machine is in a Swarm
     _deploy(reader, "".join(commands[1:]), STACK, {"message": "hello"}, "echo", "hello")
@@ -177,37 +191,67 @@ def _deploy(reader: Reader, commands: str, stack: str, arguments: dict[str, str]
         )
 
 
-_LOCAL: dict[str, Callable[[Reader], None]] = {
-    "a FastMCP server, to three local replicas": _owner,
-    "a first tool: written, called on three replicas, tested": _tool_author,
-}
-_SWARM: dict[str, Callable[[Reader], None]] = {
-    "a FastMCP server, to local replicas and a Swarm": _owner_to_swarm,
-    "the clone, to a Swarm": _operator,
-}
+@dataclass(frozen=True)
+class Way:
+    """A walkthrough: what the reader reads and does."""
+
+    title: str
+    walk: Callable[[Reader], None]
+    page: Path
+    begin: str
+    end: str
+
+    def words(self) -> int:
+        """Return how many words the reader reads: the page from one text to another."""
+        text = self.page.read_text()
+        return len(text[text.index(self.begin) : text.index(self.end)].split())
+
+
+LOCAL = (
+    Way("a FastMCP server, to three local replicas", _owner, OWNER, "# From", "\n## Deploy it to a Swarm"),
+    Way(
+        "a new project, to three local replicas",
+        _project,
+        README,
+        "## A project of your own",
+        "\n## Two commands",
+    ),
+    Way(
+        "a first tool: written, called on three replicas, tested",
+        _tool_author,
+        README,
+        "## Two commands",
+        "\n## Your first job",
+    ),
+)
+SWARM = (
+    Way(
+        "a FastMCP server, to local replicas and a Swarm", _owner_to_swarm, OWNER, "# From", "Now three replicas answer"
+    ),
+    Way("the clone, to a Swarm", _operator, README, "## Deploy to a Swarm", "\n## What a server can do"),
+)
 
 
 def main() -> int:
     """Run every walkthrough, print how much each one takes, and return the exit code."""
-    ways = {**_LOCAL, **_SWARM}
+    ways = LOCAL + SWARM
     if (
         not shutil.which("docker")
         or "active" not in docker("info", "--format", "{{.Swarm.LocalNodeState}}", check=False).split()
     ):
         print("Docker is on no node of a Swarm, so the walkthroughs to a Swarm are left out.", file=sys.stderr)
-        ways = _LOCAL
-    table = Table(
-        "walkthrough", "steps", "words to read", "files to write", "seconds", title="What the documentation costs"
-    )
-    for title, walk in ways.items():
-        print(f"{title} …", file=sys.stderr)
+        ways = LOCAL
+    columns = ("walkthrough", "steps", "words to read", "files to write", "files of the project", "seconds")
+    table = Table(*columns, title="What the documentation costs")
+    for way in ways:
+        print(f"{way.title} …", file=sys.stderr)
         with tempfile.TemporaryDirectory() as empty:
             folder = Path(empty, "shop")
             folder.mkdir()
             with Reader(folder, Path(empty, "venv", "bin")) as reader:
-                walk(reader)
-        cells = (reader.steps, reader.words, reader.files, round(reader.seconds))
-        table.add_row(title, *(f"{each:,}" for each in cells))
+                way.walk(reader)
+                cells = (reader.steps, way.words(), reader.files, reader.project(), round(reader.seconds))
+        table.add_row(way.title, *(f"{each:,}" for each in cells))
     Console().print(table)
     return 0
 

@@ -99,7 +99,7 @@ class Measure(Table):
         self.measure("scale 3, 8, 3", self.scale)
         self.measure("a replica dies", self.die, *HALF_A_SECOND, callers=15)
         self.whole()
-        self.measure("a node is drained", self.drain)
+        self.measure("a node is taken out", self.drain)
         self.whole()
         try:
             self.measure("a node is unplugged", self.lose)

@@ -1,5 +1,9 @@
-"""Tests of the server card (SEP-2127) and of the AI catalog that names it."""
+"""Tests of the server card (SEP-2127), of the AI catalog that names it, and of the file for the MCP registry."""
 
+import json
+import re
+import shlex
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,7 +12,10 @@ from mcp.types import Icon
 from pydantic import ValidationError
 
 from anyreplica import Settings
+from conftest import ROOT
 from tests.auth.test_crossing import login, served
+from tests.docs.blocks import blocks
+from tests.starts import start
 
 CARD, CATALOG = "/mcp/server-card", "/.well-known/ai-catalog.json"
 KEYED: dict[str, Any] = {"auth_enabled": True, "auth_token": "let-me-in"}
@@ -116,3 +123,57 @@ def test_a_card_has_a_description_of_at_most_100_characters() -> None:
         assert len(client.http.get(CARD).json()["description"]) <= 100
     with served(FastMCP("a")) as client:
         assert client.http.get(CARD).json()["description"] == "An MCP server."
+
+
+def registry_command() -> tuple[list[str], dict[str, str]]:
+    """Return the arguments and the settings of the command in the guide."""
+    guide = ROOT / "docs" / "guides" / "clients.md"
+    (text,) = [block.text for block in blocks("bash") if block.page == guide and "--registry" in block.text]
+    words = shlex.split(text.partition(">")[0])
+    place = words.index("-m")
+    return words[place + 2 :], dict(word.split("=", 1) for word in words[: place - 1])
+
+
+def test_the_command_of_the_guide_prints_the_file_of_the_registry() -> None:
+    """`check --registry` prints a `server.json` of the schema 2025-12-11, and nothing else."""
+    arguments, settings = registry_command()
+    done = start(*arguments, **settings)
+    assert (done.returncode, done.stderr) == (0, "")
+    entry = json.loads(done.stdout)
+    assert re.fullmatch(r".{1,100}", entry.pop("description"))
+    assert re.fullmatch(r"\d+\.\d+\.\d+", entry.pop("version"))
+    assert entry == {
+        "$schema": "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json",
+        "name": "com.example/weather",
+        "title": "template-mcp",
+        "remotes": [{"type": "streamable-http", "url": "https://mcp.example.com/mcp"}],
+    }
+
+
+def test_the_file_of_the_registry_has_what_the_author_publishes(tmp_path: Path) -> None:
+    """It has the description also if callers need a key, which it names without its value."""
+    file = tmp_path / "weather.py"
+    file.write_text(
+        "from fastmcp import FastMCP\n"
+        'mcp = FastMCP("Weather", version="1.4.0", instructions="Forecasts.\\nAsk.", website_url="https://example.com")\n'
+    )
+    settings = {"PUBLIC_URL": "https://mcp.example.com/api", "AUTH_ENABLED": "true", "AUTH_TOKEN": "let-me-in"}
+    done = start("check", str(file), "--registry", **settings)
+    assert "let-me-in" not in done.stdout
+    entry = json.loads(done.stdout)
+    assert (entry["description"], entry["version"]) == ("Forecasts.", "1.4.0")
+    assert (entry["title"], entry["websiteUrl"]) == ("Weather", "https://example.com")
+    (remote,) = entry["remotes"]
+    assert remote["url"] == "https://mcp.example.com/api/mcp"
+    assert [(header["name"], header["isRequired"], header["isSecret"]) for header in remote["headers"]] == [
+        ("Authorization", True, True)
+    ]
+
+
+def test_a_registry_needs_the_address_of_the_server() -> None:
+    """Without `PUBLIC_URL`, one line says what is missing."""
+    done = start("check", "--registry")
+    assert done.returncode == 3
+    assert done.stdout == ""
+    assert "PUBLIC_URL: a registry needs the URL at which clients reach this server" in done.stderr
+    assert done.stderr.count("\n") == 1
