@@ -68,16 +68,21 @@ class Console:
         self.page.get_by_label("Protocol version").select_option(label=version)
 
     def open(self, name: str) -> "Entry":
-        """Open the entry of a component."""
-        self.page.locator(f'details.entry[data-entry="{name}"] > summary').click()
-        return Entry(self.page, name)
+        """Open the entry of a component. It must be in one tab only, as all but jobs are."""
+        return self.open_in(self.page.locator("main"), name)
+
+    def open_in(self, panel: Locator, name: str) -> "Entry":
+        """Open an entry in the panel of a tab."""
+        entry = Entry(panel.locator(f'details.entry[data-entry="{name}"]'))
+        entry.element.locator("summary").first.click()
+        return entry
 
 
 class Entry:
     """The open entry of a component."""
 
-    def __init__(self, page: Page, name: str) -> None:
-        self.element = page.locator(f'details.entry[data-entry="{name}"]')
+    def __init__(self, element: Locator) -> None:
+        self.element = element
 
     def fill(self, label: str, value: str) -> None:
         """Write a value into the first field with this name."""
