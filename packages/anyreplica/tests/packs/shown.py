@@ -104,3 +104,11 @@ async def count_slowly(progress: Progress) -> str:
         await asyncio.sleep(0.2)
     await asyncio.sleep(600)
     return "counted"
+
+
+@job
+async def fails_slowly(times: Annotated[int, Field(ge=0)], progress: Progress) -> str:
+    """Report progress some times, then fail."""
+    for step in range(times):
+        await progress(step, f"page {step}")
+    raise ToolError(f"There is no page {times}.")
