@@ -119,6 +119,8 @@ def _in_flight(url: str) -> int:
 def test_a_tool_that_may_change_something_asks_once(tried: Server, open_console: OpenConsole) -> None:
     """Without `readOnlyHint`, the first call needs a confirmation. Read-only tools need none."""
     console = open_console(tried.url)
+    for tool, badges in (("add", ["read-only", "idempotent"]), ("links", ["read-only", "open world"])):
+        assert console.open(tool).element.locator("summary .badge").all_inner_texts() == badges
     entry = console.open("remove_all")
     expect(entry.element.get_by_text("destructive")).to_be_visible()
     entry.press("Call")

@@ -54,7 +54,7 @@ async def formats(
     }
 
 
-@tool(annotations={"readOnlyHint": True})
+@tool(annotations={"readOnlyHint": True, "openWorldHint": True})
 async def links() -> ToolResult:
     """Return a link to the web, one to a resource of this server, and one to a resource that no list has."""
     addresses = {"page": "https://example.com/page", "about": "template://about", "lost": "lost://thing"}
