@@ -1,14 +1,21 @@
 """Replicas whose console a browser opens."""
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Locator, Page
 
+from anyreplica.features.keys.key import hash_of
 from conftest import Server, until
 
-COMPONENTS = "server,tests.conformance.pack,tests.packs.asking,tests.packs.waiting,tests.packs.tried"
+PACKS = ("asking", "waiting", "tried", "shown")
+COMPONENTS = ",".join(("server", "tests.conformance.pack", *(f"tests.packs.{each}" for each in PACKS)))
+VERSIONS = ["2026-07-28 (stateless)", "2025-11-25 (handshake)"]
+TABS = ("Tools", "Resources", "Prompts", "Jobs", "Swarm", "Connect")
+KEY = "the-key-of-the-console-in-this-test"
+LIMITED_KEY = "the-key-of-a-caller-with-a-few-tools"
 
 
 @pytest.fixture(scope="session")
@@ -18,6 +25,20 @@ def tried(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     settings = {"MCP_COMPONENTS": COMPONENTS, "HANDSHAKE_SESSIONS": "full"}
     with Server(log, "--replicas", "3", **settings) as server:
         until(lambda: "Ctrl-C stops the replicas" in server.output, "all replicas are ready")
+        yield server
+
+
+@pytest.fixture(scope="session")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A replica that wants a key. One key may use everything that needs no scope, the other one two tools."""
+    folder = tmp_path_factory.mktemp("guarded")
+    keys: list[dict[str, object]] = [
+        {"id": "all", "hash": hash_of(KEY)},
+        {"id": "limited", "hash": hash_of(LIMITED_KEY), "tools": ["sales_*"]},
+    ]
+    (folder / "keys").write_text("".join(f"{json.dumps(each)}\n" for each in keys))
+    settings = {"AUTH_ENABLED": "true", "API_KEYS_FILE": str(folder / "keys")}
+    with Server(folder / "log", MCP_COMPONENTS="server,tests.packs.scoped", **settings) as server:
         yield server
 
 
@@ -37,21 +58,31 @@ class Console:
         if kind == "error" and "Failed to load resource" not in text:
             self.problems.append(text)
 
-    def tab(self, title: str) -> None:
-        """Show a tab of the page."""
+    def tab(self, title: str) -> Locator:
+        """Show a tab of the page, and return its panel."""
         self.page.get_by_role("tab", name=title, exact=True).click()
+        return self.page.get_by_role("tabpanel", name=title, exact=True)
+
+    def speak(self, version: str) -> None:
+        """Choose the protocol version."""
+        self.page.get_by_label("Protocol version").select_option(label=version)
 
     def open(self, name: str) -> "Entry":
-        """Open the entry of a component."""
-        self.page.locator(f'details.entry[data-entry="{name}"] > summary').click()
-        return Entry(self.page, name)
+        """Open the entry of a component. It must be in one tab only, as all but jobs are."""
+        return self.open_in(self.page.locator("main"), name)
+
+    def open_in(self, panel: Locator, name: str) -> "Entry":
+        """Open an entry in the panel of a tab."""
+        entry = Entry(panel.locator(f'details.entry[data-entry="{name}"]'))
+        entry.element.locator("summary").first.click()
+        return entry
 
 
 class Entry:
     """The open entry of a component."""
 
-    def __init__(self, page: Page, name: str) -> None:
-        self.element = page.locator(f'details.entry[data-entry="{name}"]')
+    def __init__(self, element: Locator) -> None:
+        self.element = element
 
     def fill(self, label: str, value: str) -> None:
         """Write a value into the first field with this name."""

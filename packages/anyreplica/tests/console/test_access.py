@@ -1,6 +1,5 @@
 """Tests of keys in the console: nothing is shown before one is entered, and it stays in memory."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -8,24 +7,23 @@ import pytest
 from playwright.sync_api import expect
 
 from conftest import Server, StartServer
-from tests.console.conftest import OpenConsole
+from tests.console.conftest import KEY, LIMITED_KEY, OpenConsole
 
 pytestmark = [pytest.mark.servers, pytest.mark.needs("browser")]
 
-KEY = "the-key-of-the-console-in-this-test"
-
-
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A replica that wants a key."""
-    with Server(tmp_path_factory.mktemp("guarded") / "log", AUTH_ENABLED="true", AUTH_TOKEN=KEY) as server:
-        yield server
+LIMITED = {"sales_of_the_year", "sales_of_the_day"}
+"""The tools that the limited key may use."""
+JOBS = {"submit_job", "job_status", "job_result", "cancel_job", "export_data", "generate_report"}
+ALL = LIMITED | JOBS | {"add", "echo", "server_info"}
+"""The tools that the other key may use. `read_report` needs a scope."""
 
 
 def test_nothing_is_shown_before_a_key_is_entered(guarded: Server, open_console: OpenConsole) -> None:
     """The page names no tool before it has a valid key. It keeps the key in memory only."""
     console = open_console(guarded.url)
     page = console.page
+    addresses = list[str]()
+    page.on("request", lambda each: addresses.append(each.url))
     expect(page.get_by_label("Key or token")).to_be_visible()
     assert "echo" not in page.locator("body").inner_text()  # without the text of the script
     assert page.locator("details.entry").count() == 0
@@ -39,9 +37,28 @@ def test_nothing_is_shown_before_a_key_is_entered(guarded: Server, open_console:
     assert "with a key" in entry.call()
     stored = page.evaluate("JSON.stringify([localStorage, sessionStorage, document.cookie, location.href])")
     assert KEY not in stored
+    assert all(KEY not in each for each in addresses)
     assert KEY not in page.content()
     page.reload()
     expect(page.get_by_label("Key or token")).to_be_visible()
+
+
+def test_a_caller_sees_what_its_key_may_use(guarded: Server, open_console: OpenConsole) -> None:
+    """The lists have what the server lists for this key, no more, also after another key."""
+    console = open_console(guarded.url)
+    page = console.page
+    for key, tools in ((LIMITED_KEY, LIMITED), (KEY, ALL), (LIMITED_KEY, LIMITED)):
+        page.get_by_label("Key or token").fill(key)
+        page.get_by_role("button", name="Use it").click()
+        panel = page.get_by_role("tabpanel", name="Tools", exact=True)
+        expect(panel.get_by_text(f"{len(tools)} of {len(tools)} tools")).to_be_visible()
+        assert set(panel.locator("details.entry > summary > code").all_inner_texts()) == tools
+        assert page.get_by_role("tab", name="Jobs").count() == (1 if JOBS & tools else 0)
+        offered = console.tab("Swarm").get_by_label("What to send").locator("option").all_inner_texts()
+        assert {each.removeprefix("Call ") for each in offered} - {"List the tools"} <= tools
+        console.tab("Resources")
+        assert page.locator('details.entry[data-entry="report://year"]').count() == 0  # it needs a scope
+        page.reload()
 
 
 def test_the_replicas_are_for_callers_only(guarded: Server) -> None:
@@ -72,6 +89,15 @@ def test_another_site_cannot_use_the_page(tried: Server) -> None:
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
     for origin in ("https://evil.example", "null"):
         assert httpx.post(f"{tried.url}/mcp", json=message, headers={"Origin": origin}).status_code == 403
+        reply = httpx.get(f"{tried.url}/replicas", headers={"Origin": origin})
+        assert reply.status_code == 403
+        assert "replicas" not in reply.json()
+        assert not [each for each in reply.headers if each.startswith("access-control-")]
+    reply = httpx.get(f"{tried.url}/replicas", headers={"Host": "evil.example"})  # DNS rebinding
+    assert reply.status_code == 421
+    assert "replicas" not in reply.json()
+    own = httpx.get(f"{tried.url}/replicas", headers={"Origin": tried.url})
+    assert own.status_code == 200
 
 
 def test_a_prefix_of_a_proxy_is_kept(tmp_path: Path, open_console: OpenConsole) -> None:

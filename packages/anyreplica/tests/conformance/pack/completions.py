@@ -9,7 +9,11 @@ from anyreplica.components.marks import completion
 async def complete(
     ref: PromptReference | ResourceTemplateReference, argument: CompletionArgument, context: CompletionContext | None
 ) -> list[str]:
-    """Complete the first argument of one prompt."""
-    if not isinstance(ref, PromptReference) or ref.name != "test_prompt_with_arguments" or argument.name != "arg1":
-        return []
-    return [word for word in ("paris", "park", "party", "test", "testing") if word.startswith(argument.value)]
+    """Complete the first argument of one prompt, and the variable of one template."""
+    words: tuple[str, ...] = ()
+    if isinstance(ref, ResourceTemplateReference):
+        if (ref.uri, argument.name) == ("test://template/{id}/data", "id"):
+            words = ("red-1", "red-2", "blue-1")
+    elif (ref.name, argument.name) == ("test_prompt_with_arguments", "arg1"):
+        words = ("paris", "park", "party", "test", "testing")
+    return [word for word in words if word.startswith(argument.value)]

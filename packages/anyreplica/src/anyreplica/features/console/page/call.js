@@ -19,7 +19,7 @@ import { snippets } from "./snippets.js";
  * @property {boolean} confirms whether the page asks before a call that may change something
  * @property {() => boolean} isSecured whether the page sends a token
  * @property {(error: AccessError) => void} onAccess shows how to get access
- * @property {(uri: string) => void} read shows a resource
+ * @property {(uri: string) => string} read shows a resource; returns why it cannot, or an empty text
  *
  * @typedef {object} Component what a caller calls
  * @property {string} method
@@ -200,7 +200,7 @@ function failure(problem, isCancelled) {
   const code = error ? ` (code ${error.code})` : "";
   const data = error?.data === undefined ? null : block(pretty(error.data), "Error");
   const text = problem instanceof TypeError ? `No answer from the server: ${message}` : `${message}${code}`;
-  return h("div", { class: "result failed" }, h("p", { class: "error" }, text), data);
+  return h("div", { class: "result failed" }, h("p", { class: "error", role: "alert" }, text), data);
 }
 
 /**

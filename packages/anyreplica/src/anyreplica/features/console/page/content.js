@@ -10,12 +10,14 @@ const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
 /**
  * Show the result of a tool.
  * @param {any} result
- * @param {(uri: string) => void} read shows a resource of the server
+ * @param {(uri: string) => string} read shows a resource of the server; returns why it cannot, or an empty text
  */
 export function toolResult(result, read) {
   const blocks = Array.isArray(result.content) ? result.content : [];
   const shown = limitAtOnce(h("div"), blocks, (/** @type {any} */ each) => contentBlock(each, read));
-  const title = result.isError ? h("p", { class: "error" }, "The tool has answered with an error.") : null;
+  const title = result.isError
+    ? h("p", { class: "error", role: "alert" }, "The tool has answered with an error.")
+    : null;
   const structured = result.structuredContent === undefined ? [] : structuredPart(result.structuredContent);
   const empty = blocks.length + structured.length ? null : h("p", { class: "hint" }, "The result is empty.");
   const parts = isTwice(result)
@@ -27,7 +29,7 @@ export function toolResult(result, read) {
 /**
  * Show the messages of a prompt.
  * @param {any} result
- * @param {(uri: string) => void} read
+ * @param {(uri: string) => string} read
  */
 export function promptResult(result, read) {
   const messages = Array.isArray(result.messages) ? result.messages : [];
@@ -40,7 +42,7 @@ export function promptResult(result, read) {
 /**
  * Show the contents of a resource.
  * @param {any} result
- * @param {(uri: string) => void} read
+ * @param {(uri: string) => string} read
  */
 export function resourceResult(result, read) {
   const contents = Array.isArray(result.contents) ? result.contents : [];
@@ -72,7 +74,7 @@ function structuredPart(value) {
 
 /**
  * @param {any} content
- * @param {(uri: string) => void} read
+ * @param {(uri: string) => string} read
  * @returns {HTMLElement}
  */
 function contentBlock(content, read) {
@@ -117,14 +119,18 @@ function resourceBlock({ uri, mimeType, text, blob }) {
 /**
  * A link to a resource of the server or of the web.
  * @param {any} link
- * @param {(uri: string) => void} read
+ * @param {(uri: string) => string} read
  */
 function linkBlock({ uri, name, title, description }, read) {
   const text = `${title ?? name ?? uri}`;
+  const problem = h("span", { class: "error", role: "status" });
+  function open() {
+    problem.textContent = read(String(uri));
+  }
   const shown = isWeb(uri)
     ? h("a", { href: uri, target: "_blank", rel: "noreferrer noopener" }, text)
-    : h("button", { type: "button", class: "quiet", onclick: () => read(String(uri)) }, `Read ${text}`);
-  return h("p", {}, shown, " ", h("code", {}, uri), description ? ` ${description}` : "");
+    : h("button", { type: "button", class: "quiet", onclick: open }, `Read ${text}`);
+  return h("p", {}, shown, " ", h("code", {}, uri), description ? ` ${description}` : "", " ", problem);
 }
 
 /**

@@ -77,8 +77,13 @@ export function textField(schema, place) {
       if (place.required && schema.minLength > 0) throw new FieldError(`${place.label}: a text is required.`, input);
       return place.required ? "" : undefined;
     },
-    write: (value) => {
-      input.value = value ?? "";
+    write(value) {
+      const text = String(value ?? "");
+      if (type) input.type = type;
+      input.value = text;
+      if (!type || input.value === text) return;
+      input.type = "text"; // an input for dates or times refuses other texts, and they would be lost
+      input.value = text;
     },
   };
 }

@@ -47,6 +47,8 @@ const page = {
   read: (uri) => openResource(uri),
 };
 
+/** The panel of the resources. */
+let resources = h("div");
 let showTab = (/** @type {string} */ _title) => {};
 let lastOpening = 0;
 
@@ -125,13 +127,14 @@ async function offered() {
  * Show what a server offers in tabs.
  * @param {{instructions?: string, tools: any[], resources: any[], templates: any[], prompts: any[]}} found
  */
-function show({ instructions, tools, resources, templates, prompts }) {
+function show({ instructions, tools, resources: fixed, templates, prompts }) {
   const jobs = jobsView(page, `${BASE}/jobs`, tools);
   const intro = instructions ? h("p", { class: "description" }, instructions) : null;
+  resources = h("div", {}, resourceList(page, fixed, templates));
   /** @type {[string, HTMLElement][]} */
   const panels = [
     ["Tools", h("div", {}, intro, toolList(page, tools))],
-    ["Resources", h("div", {}, resourceList(page, resources, templates))],
+    ["Resources", resources],
     ["Prompts", h("div", {}, promptList(page, prompts))],
   ];
   if (jobs) panels.push(["Jobs", jobs.element]);
@@ -150,20 +153,29 @@ function focusTab() {
 }
 
 /**
- * Open the entry of a resource, which a result links to.
+ * Open the entry of a resource, which a result links to. A search that hides it ends.
  * @param {string} uri
+ * @returns {string} why it cannot be opened; empty if it is open
  */
 function openResource(uri) {
-  const entries = /** @type {NodeListOf<HTMLDetailsElement>} */ (document.querySelectorAll("details.entry"));
-  const found = [...entries].find((each) => each.dataset.entry === uri);
-  if (!found) {
-    status.textContent = `${uri} is not in the list of resources that the page shows. A template may have it.`;
-    return;
+  const search = resources.querySelector("input");
+  if (search && !listedResource(uri)) {
+    search.value = "";
+    search.dispatchEvent(new Event("input"));
   }
+  const found = listedResource(uri);
+  if (!found) return `${uri} is not in the list of resources that the page shows. A template may have it.`;
   showTab("Resources");
   found.open = true;
   found.scrollIntoView();
   found.querySelector("summary")?.focus();
+  return "";
+}
+
+/** @param {string} uri */
+function listedResource(uri) {
+  const entries = /** @type {NodeListOf<HTMLDetailsElement>} */ (resources.querySelectorAll("details.entry"));
+  return [...entries].find((each) => each.dataset.entry === uri);
 }
 
 /**
