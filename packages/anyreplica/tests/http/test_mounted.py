@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
+from fastapi import FastAPI
 from fastmcp import FastMCP
 from fastmcp.server.auth.providers.in_memory import InMemoryOAuthProvider
 from starlette.applications import Starlette
@@ -59,6 +60,28 @@ def test_a_mounted_app(prefix: str, settings: dict[str, Any]) -> None:
         assert f"http://localhost{prefix}/mcp" in http.get(f"{prefix}/").text
         assert http.get(f"{prefix}/nowhere").status_code == 404
         assert http.get("/readyz").status_code == 404
+
+
+def test_an_app_mounted_in_fastapi() -> None:
+    """The routes of the FastAPI app answer beside the mounted app, which starts with it."""
+    app = app_of(**KEYS)
+    outer = FastAPI(lifespan=app.lifespan)
+    outer.mount("/api", app)
+
+    @outer.get("/items/{item}")
+    def price(item: int) -> dict[str, int]:
+        return {"price": item}
+
+    with TestClient(outer, base_url="http://localhost") as http:
+        call = request("tools/call", {"name": "ping"})
+        headers = {**HEADERS, "Authorization": "Bearer let-me-in"}
+        for endpoint in ("/api/mcp", "/api/mcp/"):
+            assert http.post(endpoint, json=call, headers=headers).json()["result"]["content"][0]["text"] == "pong"
+        assert http.post("/api/mcp", json=call, headers=HEADERS).status_code == 401
+        assert http.get("/items/7").json() == {"price": 7}
+        assert http.get("/items/tea").status_code == 422
+        assert list(http.get("/openapi.json").json()["paths"]) == ["/items/{item}"]
+        assert http.post("/mcp", json=call, headers=headers).status_code == 404
 
 
 def test_an_app_that_has_not_started() -> None:
