@@ -5,12 +5,13 @@ import os
 import subprocess
 from pathlib import Path
 
+import httpx
 import pytest
 
 from anyreplica.cli.fastmcp_json import Configured, configured
 from anyreplica.cli.main import APP
 from conftest import StartServer
-from tests.calls import call, modern
+from tests.calls import HEADERS, call, modern, request
 from tests.starts import start
 
 _SERVER = """
@@ -176,16 +177,33 @@ def test_fastmcp_json_is_served_on_several_replicas(folder: Path, start_server: 
 
 
 def test_the_address_of_fastmcp_json_is_a_default(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """MCP_PORT, MCP_HOST and LOG_LEVEL win over the file."""
-    deployment = {"port": 4242, "host": "0.0.0.0", "log_level": "WARNING"}
+    """MCP_PORT, MCP_HOST, MCP_PATH and LOG_LEVEL win over the file."""
+    deployment = {"port": 4242, "host": "0.0.0.0", "path": "/agents", "log_level": "WARNING"}
     (folder / "fastmcp.json").write_text(json.dumps({"source": {"path": "shop.py"}, "deployment": deployment}))
     monkeypatch.setenv("MCP_PORT", "1234")
-    for name in ("MCP_HOST", "LOG_LEVEL"):
+    names = ("MCP_HOST", "MCP_PATH", "LOG_LEVEL")
+    for name in names:
         monkeypatch.setenv(name, "")  # so that the end of the test restores it
         monkeypatch.delenv(name)
     found = configured(folder / "fastmcp.json")
     assert found == Configured(str(folder / "shop.py"), ())
-    assert [os.environ[name] for name in ("MCP_PORT", "MCP_HOST", "LOG_LEVEL")] == ["1234", "0.0.0.0", "WARNING"]
+    assert [os.environ[name] for name in ("MCP_PORT", *names)] == ["1234", "0.0.0.0", "/agents", "WARNING"]
+
+
+@pytest.mark.parametrize("operator", [None, "/team"])
+def test_the_path_of_fastmcp_json_is_a_default(folder: Path, start_server: StartServer, operator: str | None) -> None:
+    """The replicas answer at the path of the file, or at MCP_PATH if it is set, and nowhere else."""
+    config = {"source": {"path": "shop.py"}, "deployment": {"path": "/agents"}}
+    (folder / "fastmcp.json").write_text(json.dumps(config))
+    settings = {"MCP_PATH": operator} if operator else {}
+    command = ("-m", "anyreplica", "run", str(folder / "fastmcp.json"), "--replicas", "2")
+    server = start_server(command=command, **settings)
+    server.wait_ready()
+    asked = request("tools/call", {"name": "price", "arguments": {"item": "tea"}})
+    for path in ("/agents", "/team", "/mcp"):
+        reply = httpx.post(f"{server.url}{path}", json=asked, headers=HEADERS)
+        assert reply.status_code == (200 if path == (operator or "/agents") else 404)
+        assert reply.status_code == 404 or "tea: EUR" in reply.text
 
 
 def test_fastmcp_json_of_the_working_directory_is_the_default(folder: Path) -> None:

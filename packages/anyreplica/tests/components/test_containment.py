@@ -37,7 +37,7 @@ def test_the_exception_of_a_tool_affects_only_its_call(hostile: Server, tool: st
         assert text(call(hostile.url, "echo", {"message": "still here"})) == "still here"
 
 
-NO_JSON = "tool '{}' returned a value that cannot be written as JSON"
+NO_JSON = "tool '{}' returned a value that cannot be written as JSON: {}"
 TOO_MANY = "Result too large: the generator yielded more than 100000 items"
 
 
@@ -46,7 +46,9 @@ TOO_MANY = "Result too large: the generator yielded more than 100000 items"
     [
         ("raises_for_the_caller", "no such account"),
         ("complains_in_surrogates", "broken ? text"),
-        *((tool, NO_JSON.format(tool)) for tool in ("returns_surrogate", "returns_itself", "returns_infinity")),
+        ("returns_surrogate", NO_JSON.format("returns_surrogate", "the text is not Unicode")),
+        ("returns_itself", NO_JSON.format("returns_itself", "0: the value contains itself")),
+        ("returns_infinity", NO_JSON.format("returns_infinity", "Infinity is not a JSON number")),
         *((tool, TOO_MANY) for tool in ("yields_for_ever", "yields_for_ever_in_thread")),
     ],
 )
@@ -115,7 +117,8 @@ def test_prompts_and_resources_are_contained_too(hostile: Server) -> None:
     """Errors of prompts and resources are hidden from the caller, logged once, and affect only their own call."""
     reply = legacy(hostile.url, "resources/read", {"uri": "hostile://surrogate"})
     assert (reply.status_code, reply.json()["id"]) == (200, 1)
-    assert reply.json()["error"]["message"] == "resource 'unwritable' returned a value that cannot be written as JSON"
+    reason = "resource 'unwritable' returned a value that cannot be written as JSON: the text is not Unicode"
+    assert reply.json()["error"]["message"] == reason
     until(lambda: "resources/read hostile://surrogate" in hostile.output, "the access log contains the call")
     before = len(hostile.output)
     for method, params in (("prompts/get", {"name": "fails"}), ("resources/read", {"uri": "hostile://fails"})):

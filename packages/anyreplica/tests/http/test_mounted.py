@@ -1,14 +1,17 @@
 """Tests of an app below a prefix: mounted in another app, behind a proxy, and with another path of the endpoint."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
 import pytest
+from fastapi import FastAPI
 from fastmcp import FastMCP
+from fastmcp.server.auth import AuthProvider, OAuthProxy, StaticTokenVerifier
 from fastmcp.server.auth.providers.in_memory import InMemoryOAuthProvider
+from mcp.server.auth.settings import ClientRegistrationOptions, RevocationOptions
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -59,6 +62,28 @@ def test_a_mounted_app(prefix: str, settings: dict[str, Any]) -> None:
         assert f"http://localhost{prefix}/mcp" in http.get(f"{prefix}/").text
         assert http.get(f"{prefix}/nowhere").status_code == 404
         assert http.get("/readyz").status_code == 404
+
+
+def test_an_app_mounted_in_fastapi() -> None:
+    """The routes of the FastAPI app answer beside the mounted app, which starts with it."""
+    app = app_of(**KEYS)
+    outer = FastAPI(lifespan=app.lifespan)
+    outer.mount("/api", app)
+
+    @outer.get("/items/{item}")
+    def price(item: int) -> dict[str, int]:
+        return {"price": item}
+
+    with TestClient(outer, base_url="http://localhost") as http:
+        call = request("tools/call", {"name": "ping"})
+        headers = {**HEADERS, "Authorization": "Bearer let-me-in"}
+        for endpoint in ("/api/mcp", "/api/mcp/"):
+            assert http.post(endpoint, json=call, headers=headers).json()["result"]["content"][0]["text"] == "pong"
+        assert http.post("/api/mcp", json=call, headers=HEADERS).status_code == 401
+        assert http.get("/items/7").json() == {"price": 7}
+        assert http.get("/items/tea").status_code == 422
+        assert list(http.get("/openapi.json").json()["paths"]) == ["/items/{item}"]
+        assert http.post("/mcp", json=call, headers=headers).status_code == 404
 
 
 def test_an_app_that_has_not_started() -> None:
@@ -135,14 +160,55 @@ def test_each_url_of_the_metadata_answers(prefix: str, endpoint: str) -> None:
         assert (document["resource"], document["authorization_servers"]) == (f"{base}{endpoint}", [ISSUER])
 
 
+def in_memory(base: str) -> AuthProvider:
+    """Return a login with all that its metadata can name. The page for readers is a custom route."""
+    return InMemoryOAuthProvider(
+        base_url=base,
+        service_documentation_url=f"{base}/guide",
+        client_registration_options=ClientRegistrationOptions(enabled=True),
+        revocation_options=RevocationOptions(enabled=True),
+    )
+
+
+def proxy(base: str) -> AuthProvider:
+    """Return a login through an identity provider, as LOGIN_PROVIDER makes it."""
+    return OAuthProxy(
+        upstream_authorization_endpoint=f"{ISSUER}/authorize",
+        upstream_token_endpoint=f"{ISSUER}/token",
+        upstream_revocation_endpoint=f"{ISSUER}/revoke",
+        upstream_client_id="replicas",
+        upstream_client_secret="a-secret-of-the-identity-provider",
+        token_verifier=StaticTokenVerifier({}),
+        base_url=base,
+    )
+
+
+ENDPOINTS = {"authorization_endpoint", "token_endpoint", "registration_endpoint", "revocation_endpoint"}
+
+
 @pytest.mark.parametrize("prefix", ["", "/api"])
-def test_each_url_of_a_login_answers(prefix: str) -> None:
-    """The metadata of the issuer is where clients look for it (RFC 8414), also for an issuer with a path."""
+@pytest.mark.parametrize(("login", "pages"), [(in_memory, {"service_documentation"}), (proxy, set())])
+def test_each_url_of_a_login_answers(prefix: str, login: Callable[[str], AuthProvider], pages: set[str]) -> None:
+    """The metadata of the issuer is where clients look for it (RFC 8414), also for an issuer with a path.
+
+    Each URL that it names answers to the method of its clients.
+    """
     base = f"https://mcp.example.com{prefix}"
-    with served(FastMCP("server", auth=InMemoryOAuthProvider(base_url=base)), public_url=base) as client:
+    mcp = FastMCP("server", auth=login(base))
+
+    @mcp.custom_route("/guide", methods=["GET"])
+    async def guide(_: Request) -> Response:
+        return PlainTextResponse("how to log in")
+
+    with served(mcp, public_url=base) as client:
         resource = client.http.get(f"/.well-known/oauth-protected-resource{prefix}/mcp").json()
         document = client.http.get(f"/.well-known/oauth-authorization-server{prefix}").json()
         assert resource["authorization_servers"] == [document["issuer"]]
-        for name in ("authorization_endpoint", "token_endpoint"):
-            assert document[name].startswith(f"{base}/")
-            assert client.http.get(document[name].removeprefix(base)).status_code != 404
+        named = {name: url for name, url in document.items() if name != "issuer" and str(url).startswith("http")}
+        assert set(named) == ENDPOINTS | pages
+        for name, url in named.items():
+            method = "GET" if name in {"authorization_endpoint", *pages} else "POST"
+            assert url.startswith(f"{base}/")
+            reply = client.http.request(method, url.removeprefix(base))
+            assert reply.status_code in ((200,) if name in pages else (400, 401)), (name, reply.text)
+        assert client.http.post(resource["resource"].removeprefix(base), json=request("ping")).status_code == 401

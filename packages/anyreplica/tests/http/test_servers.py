@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from conftest import Server, free_port, until
+from conftest import Server, StartServer, free_port, until
 from tests.calls import HEADERS, request, text
 from tests.replicas import asking
 
@@ -21,6 +21,9 @@ COMMANDS = {
     "granian": f"-m granian --factory {APP} --interface asgi --port PORT",
 }
 """The arguments of Python that start an ASGI server with the app."""
+
+PREFIXES = {"uvicorn": "--root-path", "hypercorn": "--root-path", "granian": "--url-path-prefix"}
+"""The option with which an ASGI server learns the prefix that a proxy removes from the path."""
 
 
 @pytest.fixture(scope="module", params=COMMANDS)
@@ -75,3 +78,16 @@ async def test_concurrent_calls(server: Server) -> None:
             return text(answer.json()["result"])
 
         assert await asyncio.gather(*map(call, range(100))) == [str(number) for number in range(100)]
+
+
+@pytest.mark.parametrize("name", PREFIXES)
+def test_a_prefix_of_the_server(start_server: StartServer, name: str) -> None:
+    """Behind a proxy that removes a prefix, each ASGI server can have the prefix. Links then contain it."""
+    port = str(free_port())
+    command = f"{COMMANDS[name].replace('PORT', port)} {PREFIXES[name]} /api".split()
+    replica = start_server(command=command, MCP_PORT=port)
+    replica.wait_ready()
+    answer = httpx.post(f"{replica.url}/mcp", json=CALL, headers=HEADERS)
+    assert answer.json()["result"]["content"][0]["text"] == "hi"
+    assert httpx.get(f"{replica.url}/nowhere").status_code == 404
+    assert f"{replica.url}/api/mcp" in httpx.get(f"{replica.url}/").text

@@ -48,7 +48,7 @@ def test_a_job_that_raises_is_retried(jobs: Jobs, shared: Queue, tmp_path: Path)
         ("exits", {}, FAILED),
         ("unsayable", {}, "no file ?" + 491 * "x"),
         ("cancels_itself", {}, "The job cancelled itself."),
-        ("infinity", {}, "The job returned a value that cannot be written as JSON."),
+        ("infinity", {}, "The job returned a value that cannot be written as JSON: Infinity is not a JSON number"),
         ("text_of", {"length": 2000}, "Job result too large: 2002 bytes, the limit is 1000 (JOBS_MAX_RESULT_BYTES)."),
     ],
 )

@@ -17,7 +17,7 @@ from fastmcp.utilities.types import get_function_type_hints
 from mcp import MCPError
 
 from anyreplica.components.compat import is_masking
-from anyreplica.components.json_results import NO_JSON, check_contents, check_tool_result, check_value
+from anyreplica.components.json_results import check_contents, check_tool_result, check_value, no_json
 from anyreplica.components.threads import Threads
 
 logger = logging.getLogger(__name__)
@@ -139,8 +139,8 @@ def result_check(kind: str, what: str) -> ResultCheck:
         try:
             check_json(settled)
         except ValueError as error:  # the base class of PydanticSerializationError and UnicodeEncodeError
-            text = NO_JSON.format(what)
-            logger.warning("%s: %s", text, error)
+            text = no_json(what, settled, check_json)
+            logger.warning("%s (%s)", text, error)
             raise ERRORS[kind](text, log_level=logging.DEBUG) from None
         return settled
 

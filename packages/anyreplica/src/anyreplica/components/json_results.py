@@ -11,11 +11,10 @@ from mcp_types import ContentBlock
 from pydantic.errors import PydanticSchemaGenerationError
 from pydantic_core import PydanticSerializationError, to_json
 
+from anyreplica.components.json_faults import json_fault
+
 _MEDIA = Audio | File | Image
 _CONTENT = ContentBlock | Audio | File | Image
-
-NO_JSON = "{} returned a value that cannot be written as JSON"
-"""The error for clients, with the kind and name of the component."""
 
 
 def check_value(value: Any) -> None:
@@ -42,6 +41,18 @@ def _check(value: Any, fallback: Callable[[Any], None]) -> None:
         written = to_json(value, bytes_mode="base64", inf_nan_mode="constants", fallback=fallback)
     if b"NaN" in written or b"Infinity" in written:  # a number, or part of a text: the parser finds out
         json.loads(written, parse_constant=_no_number)
+
+
+def no_json(what: str, value: Any, check: Callable[[Any], None] = check_value) -> str:
+    """Return the error for clients: it names the component and the part of the value.
+
+    Args:
+        what: the kind and the name of the component.
+        value: a value that `check` has refused.
+        check: the function of this module that has refused it.
+    """
+    fault = json_fault(value, check)
+    return f"{what} returned a value that cannot be written as JSON{': ' if fault else ''}{fault}"
 
 
 def check_tool_result(value: Any) -> None:

@@ -22,7 +22,7 @@ from pydantic import PrivateAttr
 
 from anyreplica.components import arguments as arguments_
 from anyreplica.components.containment import Function, ResultCheck
-from anyreplica.components.json_results import NO_JSON, check_value, serializer_of
+from anyreplica.components.json_results import check_value, no_json, serializer_of
 from anyreplica.components.output_schema import OutputSchema
 
 
@@ -171,7 +171,7 @@ class PlannedTool(FunctionTool):
             try:
                 check_value(plain)
             except ValueError:
-                raise ToolError(NO_JSON.format(f"tool {self.name!r}"), log_level=logging.DEBUG) from None
+                raise ToolError(no_json(f"tool {self.name!r}", plain), log_level=logging.DEBUG) from None
 
     def convert(self, value: Any) -> ToolResult:
         """Convert a returned value, or a question to the client; raise the same errors as `convert_result`."""

@@ -187,14 +187,23 @@ _REASONS = {
     "result_structured_despite_schema": "other: 'kind' is not of type 'integer'",
 }
 
+_FAULTS = {
+    "not_a_number": "value: NaN is not a JSON number",
+    "not_numbers": "0.value: Infinity is not a JSON number",
+    "not_numbers_within": "1.b: Infinity is not a JSON number",
+    "not_numbers_in_a_list": "0: NaN is not a JSON number",
+    "not_numbers_undeclared": "b: -Infinity is not a JSON number",
+}
+
 
 @pytest.mark.parametrize("version", [HANDSHAKE, VERSION])
 @pytest.mark.parametrize("tool", WRONG)
 def test_a_wrong_result_is_an_error(pair: Pair, pair_within: Pair, tool: str, version: str) -> None:
     """A result against its output schema, or without a JSON form, is an error with the tool and the field."""
-    reason = "that cannot be written as JSON"
     if tool in _REASONS:
         reason = f"that does not match its output schema: {_REASONS[tool]}"
+    else:
+        reason = f"that cannot be written as JSON: {_FAULTS[tool]}"
     for servers in (pair, pair_within):
         result = servers.check(called(tool, None, version)).message["result"]
         assert result["isError"]

@@ -16,6 +16,7 @@ from pydantic_core import from_json, to_json
 from anyreplica._version import __version__
 from anyreplica.components import deadline
 from anyreplica.components.job import Job, Progress
+from anyreplica.components.json_results import no_json
 from anyreplica.features.jobs.backend import UNREACHABLE, Backend
 from anyreplica.features.jobs.settings import JobSettings
 from anyreplica.features.jobs.store import Claim, Store
@@ -205,9 +206,9 @@ class Runner:
             result = to_json(value, inf_nan_mode="constants")
             from_json(result, allow_inf_nan=False)
         except (ValueError, TypeError) as error:
-            text = "Job %s %s: the job returned a value that cannot be written as JSON: %s"
-            logger.warning(text, job.name, claim.record.id, error)
-            await self._fail(claim, "The job returned a value that cannot be written as JSON.")
+            text = no_json("The job", value)
+            logger.warning("Job %s %s: %s (%s)", job.name, claim.record.id, text, error)
+            await self._fail(claim, text)
             return
         most = self._settings.jobs_max_result_bytes
         if len(result) > most:
