@@ -13,7 +13,7 @@ import pytest
 from conftest import ROOT, environment, free_port, until
 from tests.kubernetes.release import IMAGE, kubectl, run
 
-pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 
 PAGE = (ROOT / "docs" / "guides" / "deploy-to-kubernetes.md").read_text()
 BLOCKS = [
@@ -77,6 +77,15 @@ def pods(component: str = "replica") -> int:
     return len(kubectl("get", "pods", "--selector", chosen, "--output", "name").splitlines())
 
 
+def test_each_block_of_the_page_is_run() -> None:
+    """A test of this file runs each block of commands, except for the one that pushes an image."""
+    words = re.findall(r'block\("(.+?)"\)', Path(__file__).read_text())
+    (push,) = [each for each in BLOCKS if not any(word in each for word in words)]
+    assert "docker push" in push
+
+
+@pytest.mark.slow
+@pytest.mark.needs("cluster")
 def test_from_nothing_to_a_release_with_workers(folder: Path) -> None:
     """Install, call every component, give secrets, add Redis and workers, scale, go back, look, and remove."""
     assert "Your client's URL" in shell(folder, block("--set image.repository=registry"))
@@ -98,6 +107,17 @@ def test_from_nothing_to_a_release_with_workers(folder: Path) -> None:
     shell(folder, back)
     until(lambda: pods() == 4, "four replicas", 120)
     assert "Rollback was a success" in shell(folder, inline("helm rollback my-server"))
+    shell(folder, block("helm uninstall"))
+    until(
+        lambda: left() == ["secret/my-server-secrets"], lambda: f"only a secret of the user is left, not {left()}", 120
+    )
+
+
+def left() -> list[str]:
+    """Return the objects of the release and all Secrets of its name."""
+    release = kubectl("get", "all", "--selector", "app.kubernetes.io/instance=my-server", "--output", "name").split()
+    secrets = kubectl("get", "secrets", "--output", "name").split()
+    return release + [each for each in secrets if "my-server" in each]
 
 
 def call_every_component() -> None:
@@ -116,6 +136,8 @@ def call_every_component() -> None:
             forwarding.terminate()
 
 
+@pytest.mark.slow
+@pytest.mark.needs("cluster")
 def test_plain_manifests(tmp_path: Path) -> None:
     """`make k8s` writes a file whose first lines say what to do. It runs without Helm, and leaves nothing behind."""
     command = block("make k8s").replace("my.yaml", str(tmp_path / "my.yaml")).replace(":1 ", ":good ")

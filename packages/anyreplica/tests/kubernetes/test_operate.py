@@ -20,6 +20,8 @@ pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(900)]
 
 RATE = 20
 """Requests per second. The nodes are slow, and share their CPU with replicas that start."""
+FEW = 4
+"""Requests per second that two replicas serve with less CPU time than the target of the autoscaler."""
 
 _SECRET = f"{NAME}-own"
 
@@ -35,7 +37,10 @@ def as_before(release: Release) -> Iterator[None]:
 
 @pytest.mark.slow
 def test_replicas_follow_the_cpu_time(release: Release, tmp_path: Path) -> None:
-    """With load there are more replicas, and without load fewer. The commands are those of the guide."""
+    """With load there are more replicas, and with little load fewer. No call fails.
+
+    The commands are those of the guide.
+    """
     behavior = {
         "scaleUp": {"stabilizationWindowSeconds": 0},
         "scaleDown": {
@@ -53,8 +58,20 @@ def test_replicas_follow_the_cpu_time(release: Release, tmp_path: Path) -> None:
         until(lambda: len(release.ready()) > 2, lambda: f"a replica is added; they use {_used()}", 300)
         running.wait_for(int(60 * (running.seconds + 10)))
         runs = running.stop()
-    until(lambda: len(release.ready()) == 2, "the replicas are removed", 300)
+    with load(URL, tmp_path, FEW) as running:
+        until(lambda: len(release.pods()) == 2, lambda: f"replicas are removed; they use {_used()}", 300)
+        assert running.seconds > 5, "the load was there before the replicas were removed"
+        until(lambda: _names(release) == {each["metadata"]["name"] for each in release.pods()}, "they have ended", 120)
+        running.wait_for(int(FEW * (running.seconds + 5)))
+        runs += running.stop()
     assert failures(runs) == []
+    assert len(running.served(0, running.seconds)) > 2
+
+
+def _names(release: Release) -> set[str]:
+    """Return the names of all pods of replicas, also of those that are ending."""
+    chosen = "app.kubernetes.io/component=replica"
+    return set(kubectl("get", "pods", "--selector", chosen, "--output", "jsonpath={.items[*].metadata.name}").split())
 
 
 def _used() -> str | None:
@@ -109,6 +126,7 @@ def _restart(release: Release) -> None:
     release.wait()
 
 
+@pytest.mark.slow
 def test_an_upgrade_of_the_chart_fails_no_call(release: Release, tmp_path: Path) -> None:
     """The chart before this one is replaced by this one, as `helm upgrade` does it."""
     release.uninstall()

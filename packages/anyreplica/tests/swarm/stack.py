@@ -156,9 +156,14 @@ class Load:
         """Return the number of requests per replica that were sent between two times, in seconds of the run."""
         return Counter(row["replica"] for row in self._samples() if since <= float(row["begun"]) < until_)
 
-    def failed(self, since: float) -> int:
-        """Return the number of failed requests that were sent after a time, in seconds of the run."""
-        return sum(1 for row in self._samples() if row["error"] and float(row["begun"]) >= since)
+    def failed(self, since: float) -> list[str]:
+        """Describe the failed requests that were sent after a time, in seconds of the run."""
+        return [
+            f"{file.stem.split('-')[0]} connection, {row['begun']} to {row['ended']} s: {row['error']}"
+            for file in self._files
+            for row in self._samples(file)
+            if row["error"] and float(row["begun"]) >= since
+        ]
 
     def errors(self) -> list[str]:
         """Return the errors of all failed requests."""
