@@ -145,7 +145,7 @@ def test_a_replica_that_dies_costs_what_was_in_flight(release: Release, trusted:
     calls = OpenCalls(SECURE, 20, trusting(trusted))
     end(URL, 137)
     until(lambda: len(calls.lost()) > 0, "the controller sees the end of the replica")
-    later = set()
+    later: set[int] = set()
 
     def whole() -> bool:
         later.update(listed(client).status_code for _ in range(6))

@@ -3,8 +3,9 @@
 import json
 import secrets
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -158,23 +159,53 @@ def _chart_before(folder: Path) -> Path:
     raise AssertionError(f"the history has no chart with another version than {version}")
 
 
+def _update(release: Release) -> None:
+    release.install("next")
+
+
+def _drain(release: Release) -> None:
+    try:
+        kubectl("drain", "node3", "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=180s")
+        release.wait()
+    finally:
+        kubectl("uncordon", "node3")
+
+
+def _scale(release: Release) -> None:
+    release.scale(5)
+    release.scale(3)
+
+
 @pytest.mark.slow
-def test_an_update_fails_no_call_from_inside(release: Release) -> None:
-    """A pod of the cluster calls the Service by its name while all replicas are replaced."""
+@pytest.mark.parametrize("event", [_update, _drain, _scale])
+def test_an_event_fails_no_call_from_inside(release: Release, event: Callable[[Release], None]) -> None:
+    """A pod of the cluster calls the Service by its name, on kept and on fresh connections."""
     release.wait()
-    command = f"python -m anyreplica load --url http://{NAME}/mcp --rate {RATE} --duration 60s --json /tmp/run.json"
-    script = f"{command} --connections fresh --expect-replicas 1 >/dev/null; cat /tmp/run.json"
-    pod = ("--image", f"{IMAGE}:good", "--restart=Never", "--labels=app=inside", "--command")
+    options = f"--url http://{NAME}/mcp --rate {RATE / 2:g} --duration 80s --expect-replicas 1"
+    one = f"python -m anyreplica load {options} --connections $kind --json /tmp/$kind >/dev/null 2>&1"
+    script = f"for kind in fresh keepalive; do {one} & done; wait; cat /tmp/fresh /tmp/keepalive"
+    node = json.dumps({"spec": {"nodeName": "node1"}})
+    pod = ("--image", f"{IMAGE}:good", "--restart=Never", "--labels=app=inside", f"--overrides={node}", "--command")
     kubectl("run", "inside", *pod, "--", "sh", "-c", script)
     try:
         until(lambda: _phase() == "Running", "the pod calls", 60)
-        release.install("next")
+        event(release)
+        assert _phase() == "Running", "the event was over before the calls were"
         until(lambda: _phase() == "Succeeded", "the calls have ended", 180)
-        found = json.loads(kubectl("logs", "inside"))
+        fresh, kept = _read(kubectl("logs", "inside"))
     finally:
-        kubectl("delete", "pod", "inside", "--wait=false")
-    assert failures([found]) == []
-    assert len(found["replicas"]) > 3
+        kubectl("delete", "pod", "inside", "--grace-period=1")
+    print(f"{fresh['requests']} and {kept['requests']} requests")
+    assert failures([fresh, kept]) == []
+    assert len(fresh["replicas"]) > 3
+
+
+def _read(text: str) -> Iterator[dict[str, Any]]:
+    """Yield the JSON objects that follow each other in a text."""
+    while text := text.strip():
+        found, end = json.JSONDecoder().raw_decode(text)
+        yield found
+        text = text[end:]
 
 
 def _phase() -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from conftest import ROOT, until
+from tests.kubernetes.in_flight import OpenCalls
 from tests.kubernetes.release import (
     IMAGE,
     NAME,
@@ -20,7 +21,7 @@ from tests.kubernetes.release import (
     of_node,
     wait_until_node_forgets,
 )
-from tests.swarm.stack import HALF_A_SECOND, assert_lost_only_in_flight, failures, load
+from tests.swarm.stack import failures, load
 from tests.swarm.test_events import end
 
 pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(900)]
@@ -90,7 +91,7 @@ def test_calls_of_14_seconds_outlive_an_upgrade(release: Release, tmp_path: Path
         runs = running.stop()
     assert failures(runs) == []
     assert release.images() == {tag}
-    assert min(running.slower_than(0)) >= 14
+    assert min(running.slower_than(0)) > 13  # the clocks of the nodes are not exact
     # Each of the six replicas has ended calls, and so have those that were running when the upgrade began.
     assert len(running.served(0, begun)) == 3
     assert len(running.served(0, running.seconds)) >= 6
@@ -111,15 +112,23 @@ def test_an_image_that_crashes_is_taken_back(release: Release, tmp_path: Path) -
 
 
 def test_a_replica_that_dies_costs_what_was_in_flight(release: Release, tmp_path: Path) -> None:
-    """When a replica ends at once, only calls fail that were in flight or sent shortly afterwards."""
+    """When a replica ends at once, only calls fail that ran there, or that were sent shortly afterwards."""
     release.wait()
-    with load(URL, tmp_path, RATE, callers=30, call=HALF_A_SECOND) as running:
-        running.wait_for(8 * RATE)
+    restarts = release.restarts()
+    with load(URL, tmp_path, RATE) as running:
+        running.wait_for(2 * RATE)
+        calls = OpenCalls(URL, 20)
         end(URL, 137)
-        until(lambda: len(release.ready()) < 3, "a replica is missing", 60)
+        died = running.seconds
+        until(lambda: release.restarts() != restarts, "the replica is restarted", 60)
         release.wait()
+        running.wait_for(int(RATE * (died + NOTICED_SECONDS + 5)))
         running.stop()
-    assert_lost_only_in_flight(running, NOTICED_SECONDS)
+    (dead,) = [name for name, count in release.restarts().items() if count != restarts[name]]
+    lost = calls.running.pop(dead)
+    assert calls.served() == calls.running
+    assert len(calls.lost()) == lost, calls.lost()
+    assert running.failed(died + NOTICED_SECONDS) == []
 
 
 def test_a_drained_node_fails_no_request(release: Release, tmp_path: Path) -> None:
@@ -188,10 +197,14 @@ def test_a_lost_node_is_replaced(release: Release, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_an_uninstall_leaves_the_keys_only(release: Release) -> None:
     """After `helm uninstall`, only the Secret with the keys is left. The next installation uses it."""
-    redis = {"minimal": {"enabled": True, "image": f"{IMAGE}:services"}}
-    ingress = {"enabled": True, "className": "traefik", "hosts": ["localhost"]}
-    everything = {"redis": redis, "ingress": ingress, "worker": {"enabled": True}, "networkPolicy": {"enabled": True}}
-    release.install("good", autoscaling={"mode": "cpu", "minReplicas": 3}, **everything)
+    release.install(
+        "good",
+        autoscaling={"mode": "cpu", "minReplicas": 3},
+        ingress={"enabled": True, "className": "traefik", "hosts": ["localhost"]},
+        networkPolicy={"enabled": True},
+        redis={"minimal": {"enabled": True, "image": f"{IMAGE}:services"}},
+        worker={"enabled": True},
+    )
     kinds = (
         "all,endpointslices,configmaps,secrets,ingresses,networkpolicies,poddisruptionbudgets,"
         "persistentvolumeclaims,horizontalpodautoscalers"

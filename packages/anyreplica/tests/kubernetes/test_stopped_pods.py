@@ -43,7 +43,7 @@ def test_a_pod_that_is_killed_is_replaced(release: Release, tmp_path: Path) -> N
     assert len(calls.lost()) == lost, calls.lost()
     assert running.failed(forgotten) == []
     assert name not in release.restarts()
-    assert len(running.served(forgotten, running.seconds)) == 3, "the new pod serves"
+    assert running.served(forgotten, running.seconds).keys() >= release.restarts().keys(), "the new pod serves"
 
 
 def test_a_replica_that_hangs_is_restarted(release: Release, tmp_path: Path) -> None:
@@ -53,6 +53,7 @@ def test_a_replica_that_hangs_is_restarted(release: Release, tmp_path: Path) -> 
     """
     hung, *_ = release.pods()
     name = hung["metadata"]["name"]
+    restarts = release.restarts()[name]
     with load(URL, tmp_path, RATE, callers=30) as running:
         running.wait_for(2 * RATE)
         signal_pod(hung, "SIGSTOP")
@@ -60,7 +61,7 @@ def test_a_replica_that_hangs_is_restarted(release: Release, tmp_path: Path) -> 
         until(lambda: not _ready(release, name), "the readiness probe has failed", 60)
         wait_until_node_forgets(hung)
         forgotten = running.seconds
-        until(lambda: release.restarts()[name] > 0, "the liveness probe has failed, and the pod is restarted", 180)
+        until(lambda: release.restarts()[name] > restarts, "the liveness probe has failed: the pod is restarted", 180)
         release.wait()
         back = running.seconds
         running.wait_for(int(RATE * (back + 15)))
