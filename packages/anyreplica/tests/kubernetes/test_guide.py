@@ -3,6 +3,7 @@
 Only what differs for every reader is replaced: the name of the image, and the port of this machine.
 """
 
+import base64
 import re
 import subprocess
 from collections.abc import Iterator
@@ -95,6 +96,8 @@ def test_from_nothing_to_a_release_with_workers(folder: Path) -> None:
     shell(folder, block("--set redis.minimal.enabled=true"))
     until(lambda: pods() == 4, "four replicas", 120)
     assert pods("worker") == 2
+    data = kubectl("get", "secret", "my-server-secrets", "--output", "jsonpath={.data.auth_token}")
+    call_every_component(MCP_TOKEN=base64.b64decode(data).decode())
     assert "deployment.apps/my-server restarted" in shell(
         folder, inline("kubectl rollout restart deployment/my-server")
     )
@@ -120,17 +123,16 @@ def left() -> list[str]:
     return release + [each for each in secrets if "my-server" in each]
 
 
-def call_every_component() -> None:
-    """Run the two commands of the page for the first call."""
+def call_every_component(**variables: str) -> None:
+    """Run the two commands of the page for the first call, with environment variables."""
     forward, check = block("kubectl port-forward").splitlines()
     port = free_port()
     with subprocess.Popen(forward.replace("8150", str(port)).split(), stdout=subprocess.PIPE, text=True) as forwarding:
         try:
             assert forwarding.stdout is not None
             assert "Forwarding from" in forwarding.stdout.readline()
-            done = subprocess.run(
-                check.split(), cwd=ROOT, env=environment(PORT=str(port)), capture_output=True, text=True, check=False
-            )
+            env = environment(PORT=str(port), **variables)
+            done = subprocess.run(check.split(), cwd=ROOT, env=env, capture_output=True, text=True, check=False)
             assert "All steps passed" in done.stdout, done.stdout + done.stderr
         finally:
             forwarding.terminate()
