@@ -91,6 +91,10 @@ class Release:
         """Return the pods of the replicas that are ready."""
         return [each for each in self.pods() if is_ready(each)]
 
+    def restarts(self) -> dict[str, int]:
+        """Return how often the container of each replica was restarted, by the name of its pod."""
+        return {each["metadata"]["name"]: _restarts(each) for each in self.pods()}
+
     def images(self) -> set[str]:
         """Return the image tags of all replicas."""
         return {each["spec"]["containers"][0]["image"].rpartition(":")[2] for each in self.pods()}
@@ -105,6 +109,10 @@ class Release:
         self.wait(replicas, 240)
 
 
+def _restarts(pod: Pod) -> int:
+    return sum(each["restartCount"] for each in pod["status"].get("containerStatuses", []))
+
+
 def is_ready(pod: Pod) -> bool:
     """Return whether a pod is ready."""
     conditions = pod["status"].get("conditions", [])
@@ -114,3 +122,20 @@ def is_ready(pod: Pod) -> bool:
 def node_of(pod: Pod) -> int:
     """Return the number of the node on which a pod runs."""
     return int(pod["spec"]["nodeName"].removeprefix("node"))
+
+
+def signal_pod(pod: Pod, name: str) -> None:
+    """Send a signal to the first process of a pod's container, from its node."""
+    container = pod["status"]["containerStatuses"][0]["containerID"].removeprefix("containerd://")
+    of_node("ssh", node_of(pod), f"/opt/node/ctr --namespace k8s.io task kill --signal {name} {container}")
+
+
+def wait_until_node_forgets(pod: Pod, node: int = 1, seconds: int = 60) -> None:
+    """Wait until the rules of a node send no more connections to a pod.
+
+    The controllers of Kubernetes take a pod out of the Service at once. Then kube-proxy writes the rules of each node.
+    If it cannot write them, for example because the node is too busy, it tries again only after 30 s.
+    """
+    address = pod["status"]["podIP"]
+    forgotten = f'until rules=$(iptables-save -t nat) && ! echo "$rules" | grep -qwF {address}; do sleep 0.5; done'
+    of_node("ssh", node, f"timeout {seconds} bash -c '{forgotten}'")

@@ -13,9 +13,10 @@ import pytest
 
 from conftest import until
 from tests.calls import BOTH, HEADERS, request
+from tests.kubernetes.in_flight import OpenCalls
 from tests.kubernetes.release import TLS_PORT, URL, Release, kubectl
 from tests.process.test_drain import sent
-from tests.swarm.stack import HALF_A_SECOND, assert_lost_only_in_flight, failures, load
+from tests.swarm.stack import failures, load
 from tests.swarm.test_events import end
 
 pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(900)]
@@ -25,8 +26,6 @@ RATE = 20
 SECURE = f"https://localhost:{TLS_PORT}"
 SILENT_SECONDS = 100
 """Duration of a call during which nothing is sent. Many ingress controllers have time limits of 50 to 60 s."""
-NOTICED_SECONDS = 10
-"""Maximum time until the ingress controller sends no more requests to a pod that has ended, in seconds."""
 
 _SECRET = "shop-tls"
 
@@ -117,6 +116,7 @@ def test_long_calls_end_with_their_result(client: httpx.Client) -> None:
     assert [f"took {SILENT_SECONDS} s" in answer for answer in answers] == [True] * len(ways), answers
 
 
+@pytest.mark.slow
 def test_an_update_fails_no_call(
     release: Release, trusted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,24 +134,35 @@ def test_an_update_fails_no_call(
 
 
 @pytest.mark.slow
-def test_a_replica_that_dies_costs_what_was_in_flight(
-    release: Release, trusted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The controller tries a failed connection again at another replica. It repeats no call that it has sent."""
-    monkeypatch.setenv("SSL_CERT_FILE", str(trusted))
+def test_a_replica_that_dies_costs_what_was_in_flight(release: Release, trusted: Path, client: httpx.Client) -> None:
+    """The controller repeats no call that it has sent: exactly the calls fail that ran at the replica.
+
+    It tries a failed connection again at another replica: no call fails that begins later, although the controller does
+    not know yet that the replica has ended.
+    """
     release.wait()
-    with load(SECURE, tmp_path, RATE, callers=20, call=HALF_A_SECOND) as running:
-        running.wait_for(5 * RATE)
-        end(URL, 137)
-        until(lambda: len(release.ready()) < 3, "a replica is missing", 60)
-        release.wait()
-        running.stop()
-    assert_lost_only_in_flight(running, NOTICED_SECONDS)
+    restarts = release.restarts()
+    calls = OpenCalls(SECURE, 20, trusting(trusted))
+    end(URL, 137)
+    until(lambda: len(calls.lost()) > 0, "the controller sees the end of the replica")
+    later: set[int] = set()
+
+    def whole() -> bool:
+        later.update(listed(client).status_code for _ in range(6))
+        return release.restarts() != restarts and len(release.ready()) == 3
+
+    until(whole, "the replica is back", 120)
+    (dead,) = [name for name, count in release.restarts().items() if count != restarts[name]]
+    lost = calls.running.pop(dead)
+    assert calls.served() == calls.running
+    assert calls.lost() == ["502"] * lost
+    assert later == {200}
 
 
-def test_below_a_path(release: Release, trusted: Path, client: httpx.Client) -> None:
-    """With `PUBLIC_URL`, a server has a path of its own on a host that others use, too."""
-    env = {"MCP_COMPONENTS": "server,timed", "PUBLIC_URL": f"{SECURE}/shop"}
+@pytest.fixture
+def below(release: Release, trusted: Path, client: httpx.Client) -> None:
+    """The server has a path of its own, and a short time limit for calls."""
+    env = {"MCP_COMPONENTS": "server,timed", "PUBLIC_URL": f"{SECURE}/shop", "CALL_TIMEOUT_SECONDS": 3}
     release.install("good", env=env, **behind("/shop"))
     release.wait()
 
@@ -159,6 +170,24 @@ def test_below_a_path(release: Release, trusted: Path, client: httpx.Client) -> 
         return {listed(client, "/shop/mcp").status_code for _ in range(20)} == {200}
 
     until(reached, "no replica answers that was started without the path", 60)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("below")
+def test_below_a_path(client: httpx.Client) -> None:
+    """With `PUBLIC_URL`, a server has a path of its own on a host that others use, too."""
     assert listed(client).status_code == 404
     page = client.get(f"{SECURE}/shop/", headers={"Accept": "text/html"})
     assert "<title>" in page.text
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("below")
+@pytest.mark.parametrize("tool", ["take", "report_and_take"])
+@pytest.mark.parametrize("family", ["legacy", "modern"])
+def test_a_time_limit_of_the_replica_passes_the_ingress(client: httpx.Client, tool: str, family: str) -> None:
+    """The caller of a call that takes too long gets the error of the replica, and none of the controller."""
+    reply = client.post(f"{SECURE}/shop/mcp", **sent(tool, 30, family))
+    assert reply.status_code == 200
+    assert reply.headers["X-Served-By"]
+    assert f"tool '{tool}' did not finish within 3 s" in reply.text

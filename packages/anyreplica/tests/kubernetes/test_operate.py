@@ -3,8 +3,9 @@
 import json
 import secrets
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -20,6 +21,8 @@ pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(900)]
 
 RATE = 20
 """Requests per second. The nodes are slow, and share their CPU with replicas that start."""
+FEW = 4
+"""Requests per second that two replicas serve with less CPU time than the target of the autoscaler."""
 
 _SECRET = f"{NAME}-own"
 
@@ -35,7 +38,10 @@ def as_before(release: Release) -> Iterator[None]:
 
 @pytest.mark.slow
 def test_replicas_follow_the_cpu_time(release: Release, tmp_path: Path) -> None:
-    """With load there are more replicas, and without load fewer. The commands are those of the guide."""
+    """With load there are more replicas, and with little load fewer. No call fails.
+
+    The commands are those of the guide.
+    """
     behavior = {
         "scaleUp": {"stabilizationWindowSeconds": 0},
         "scaleDown": {
@@ -53,8 +59,20 @@ def test_replicas_follow_the_cpu_time(release: Release, tmp_path: Path) -> None:
         until(lambda: len(release.ready()) > 2, lambda: f"a replica is added; they use {_used()}", 300)
         running.wait_for(int(60 * (running.seconds + 10)))
         runs = running.stop()
-    until(lambda: len(release.ready()) == 2, "the replicas are removed", 300)
+    with load(URL, tmp_path, FEW) as running:
+        until(lambda: len(release.pods()) == 2, lambda: f"replicas are removed; they use {_used()}", 300)
+        assert running.seconds > 5, "the load was there before the replicas were removed"
+        until(lambda: _names(release) == {each["metadata"]["name"] for each in release.pods()}, "they have ended", 120)
+        running.wait_for(int(FEW * (running.seconds + 5)))
+        runs += running.stop()
     assert failures(runs) == []
+    assert len(running.served(0, running.seconds)) > 2
+
+
+def _names(release: Release) -> set[str]:
+    """Return the names of all pods of replicas, also of those that are ending."""
+    chosen = "app.kubernetes.io/component=replica"
+    return set(kubectl("get", "pods", "--selector", chosen, "--output", "jsonpath={.items[*].metadata.name}").split())
 
 
 def _used() -> str | None:
@@ -109,6 +127,7 @@ def _restart(release: Release) -> None:
     release.wait()
 
 
+@pytest.mark.slow
 def test_an_upgrade_of_the_chart_fails_no_call(release: Release, tmp_path: Path) -> None:
     """The chart before this one is replaced by this one, as `helm upgrade` does it."""
     release.uninstall()
@@ -140,23 +159,53 @@ def _chart_before(folder: Path) -> Path:
     raise AssertionError(f"the history has no chart with another version than {version}")
 
 
+def _update(release: Release) -> None:
+    release.install("next")
+
+
+def _drain(release: Release) -> None:
+    try:
+        kubectl("drain", "node3", "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=180s")
+        release.wait()
+    finally:
+        kubectl("uncordon", "node3")
+
+
+def _scale(release: Release) -> None:
+    release.scale(5)
+    release.scale(3)
+
+
 @pytest.mark.slow
-def test_an_update_fails_no_call_from_inside(release: Release) -> None:
-    """A pod of the cluster calls the Service by its name while all replicas are replaced."""
+@pytest.mark.parametrize("event", [_update, _drain, _scale])
+def test_an_event_fails_no_call_from_inside(release: Release, event: Callable[[Release], None]) -> None:
+    """A pod of the cluster calls the Service by its name, on kept and on fresh connections."""
     release.wait()
-    command = f"python -m anyreplica load --url http://{NAME}/mcp --rate {RATE} --duration 60s --json /tmp/run.json"
-    script = f"{command} --connections fresh --expect-replicas 1 >/dev/null; cat /tmp/run.json"
-    pod = ("--image", f"{IMAGE}:good", "--restart=Never", "--labels=app=inside", "--command")
+    options = f"--url http://{NAME}/mcp --rate {RATE / 2:g} --duration 80s --expect-replicas 1"
+    one = f"python -m anyreplica load {options} --connections $kind --json /tmp/$kind >/dev/null 2>&1"
+    script = f"for kind in fresh keepalive; do {one} & done; wait; cat /tmp/fresh /tmp/keepalive"
+    node = json.dumps({"spec": {"nodeName": "node1"}})
+    pod = ("--image", f"{IMAGE}:good", "--restart=Never", "--labels=app=inside", f"--overrides={node}", "--command")
     kubectl("run", "inside", *pod, "--", "sh", "-c", script)
     try:
         until(lambda: _phase() == "Running", "the pod calls", 60)
-        release.install("next")
+        event(release)
+        assert _phase() == "Running", "the event was over before the calls were"
         until(lambda: _phase() == "Succeeded", "the calls have ended", 180)
-        found = json.loads(kubectl("logs", "inside"))
+        fresh, kept = _read(kubectl("logs", "inside"))
     finally:
-        kubectl("delete", "pod", "inside", "--wait=false")
-    assert failures([found]) == []
-    assert len(found["replicas"]) > 3
+        kubectl("delete", "pod", "inside", "--grace-period=1")
+    print(f"{fresh['requests']} and {kept['requests']} requests")
+    assert failures([fresh, kept]) == []
+    assert len(fresh["replicas"]) > 3
+
+
+def _read(text: str) -> Iterator[dict[str, Any]]:
+    """Yield the JSON objects that follow each other in a text."""
+    while text := text.strip():
+        found, end = json.JSONDecoder().raw_decode(text)
+        yield found
+        text = text[end:]
 
 
 def _phase() -> str:

@@ -8,8 +8,20 @@ from pathlib import Path
 import pytest
 
 from conftest import ROOT, until
-from tests.kubernetes.release import NAME, URL, Release, is_ready, kubectl, node_of, node_ready, of_node
-from tests.swarm.stack import HALF_A_SECOND, assert_lost_only_in_flight, failures, load
+from tests.kubernetes.in_flight import OpenCalls
+from tests.kubernetes.release import (
+    IMAGE,
+    NAME,
+    URL,
+    Release,
+    is_ready,
+    kubectl,
+    node_of,
+    node_ready,
+    of_node,
+    wait_until_node_forgets,
+)
+from tests.swarm.stack import failures, load
 from tests.swarm.test_events import end
 
 pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(900)]
@@ -65,6 +77,27 @@ def test_an_upgrade_fails_no_request(release: Release, tmp_path: Path) -> None:
     assert len({replica["name"] for each in runs for replica in each["replicas"]}) >= 6
 
 
+@pytest.mark.slow
+def test_calls_of_14_seconds_outlive_an_upgrade(release: Release, tmp_path: Path) -> None:
+    """Calls that take longer than the drain of a replica end with their result while all replicas are replaced."""
+    release.wait()
+    tag = "good" if release.images() == {"next"} else "next"
+    with load(URL, tmp_path, 2, callers=20, call=("--tool", "take", "--args", '{"seconds": 14}')) as running:
+        running.wait_for(2 * 16)
+        begun = running.seconds
+        release.install(tag)
+        release.wait()
+        running.wait_for(int(2 * (running.seconds + 20)))
+        runs = running.stop()
+    assert failures(runs) == []
+    assert release.images() == {tag}
+    assert min(running.slower_than(0)) > 13  # the clocks of the nodes are not exact
+    # Each of the six replicas has ended calls, and so have those that were running when the upgrade began.
+    assert len(running.served(0, begun)) == 3
+    assert len(running.served(0, running.seconds)) >= 6
+
+
+@pytest.mark.slow
 def test_an_image_that_crashes_is_taken_back(release: Release, tmp_path: Path) -> None:
     """helm fails and goes back to the version before, and no caller notices."""
     release.wait()
@@ -79,15 +112,23 @@ def test_an_image_that_crashes_is_taken_back(release: Release, tmp_path: Path) -
 
 
 def test_a_replica_that_dies_costs_what_was_in_flight(release: Release, tmp_path: Path) -> None:
-    """When a replica ends at once, only calls fail that were in flight or sent shortly afterwards."""
+    """When a replica ends at once, only calls fail that ran there, or that were sent shortly afterwards."""
     release.wait()
-    with load(URL, tmp_path, RATE, callers=30, call=HALF_A_SECOND) as running:
-        running.wait_for(8 * RATE)
+    restarts = release.restarts()
+    with load(URL, tmp_path, RATE) as running:
+        running.wait_for(2 * RATE)
+        calls = OpenCalls(URL, 20)
         end(URL, 137)
-        until(lambda: len(release.ready()) < 3, "a replica is missing", 60)
+        died = running.seconds
+        until(lambda: release.restarts() != restarts, "the replica is restarted", 60)
         release.wait()
+        running.wait_for(int(RATE * (died + NOTICED_SECONDS + 5)))
         running.stop()
-    assert_lost_only_in_flight(running, NOTICED_SECONDS)
+    (dead,) = [name for name, count in release.restarts().items() if count != restarts[name]]
+    lost = calls.running.pop(dead)
+    assert calls.served() == calls.running
+    assert len(calls.lost()) == lost, calls.lost()
+    assert running.failed(died + NOTICED_SECONDS) == []
 
 
 def test_a_drained_node_fails_no_request(release: Release, tmp_path: Path) -> None:
@@ -108,11 +149,11 @@ def test_a_drained_node_fails_no_request(release: Release, tmp_path: Path) -> No
 
 @pytest.mark.slow
 def test_scaling_fails_no_request(release: Release, tmp_path: Path) -> None:
-    """3, 6, 2 and 3 replicas: no request fails."""
+    """3, 8 and 3 replicas: no request fails."""
     release.wait()
     with load(URL, tmp_path, RATE) as running:
         running.wait_for(2 * RATE)
-        for replicas in (6, 2, 3):
+        for replicas in (8, 3):
             release.scale(replicas)
         running.wait_for(int(RATE * (running.seconds + 15)))
         runs = running.stop()
@@ -121,37 +162,59 @@ def test_scaling_fails_no_request(release: Release, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_lost_node_is_replaced(release: Release, tmp_path: Path) -> None:
-    """A lost node gets no more calls when the cluster has noticed it. Then another replica takes the place of its own.
+    """A lost node gets no more calls when the other nodes know of its loss. Another replica takes the place of its own.
 
-    Until then, the node's share of new connections fails. Kubernetes needs about 50 s.
+    Until then, the node's share of new connections fails. Kubernetes needs about 50 s to notice the loss, and a moment
+    more until the rules of each node no longer have the lost replica. The test waits for the rules of the node that it
+    calls: how late they are depends on how busy that node is, and not on the chart.
     """
     release.wait()
     kubectl("rollout", "restart", f"deployment/{NAME}")  # one replica on each node
     kubectl("rollout", "status", f"deployment/{NAME}", "--timeout=240s")
     release.wait()
+    (lost,) = [each for each in release.pods() if node_of(each) == 3]
     with load(URL, tmp_path, RATE) as running:
         running.wait_for(5 * RATE)
         of_node("kill", 3)
+        killed = running.seconds
         try:
             until(lambda: not node_ready(3), "the cluster says that the node is not ready", 120)
             noticed = running.seconds
+            wait_until_node_forgets(lost)
+            forgotten = running.seconds
             until(
                 lambda: sum(is_ready(each) and node_of(each) != 3 for each in release.pods()) == 3, "three serve", 400
             )
             running.stop()
         finally:
             of_node("start", 3)
-    assert running.failed(noticed + NOTICED_SECONDS) == 0
+    print(f"Killed at {killed:.1f} s, noticed at {noticed:.1f} s, forgotten at {forgotten:.1f} s. All failed calls:")
+    print(*running.failed(0), sep="\n")
+    assert running.failed(killed - 5), "the load reaches the lost node"
+    assert running.failed(forgotten) == []
 
 
+@pytest.mark.slow
 def test_an_uninstall_leaves_the_keys_only(release: Release) -> None:
     """After `helm uninstall`, only the Secret with the keys is left. The next installation uses it."""
-    release.uninstall()
+    release.install(
+        "good",
+        autoscaling={"mode": "cpu", "minReplicas": 3},
+        ingress={"enabled": True, "className": "traefik", "hosts": ["localhost"]},
+        networkPolicy={"enabled": True},
+        redis={"minimal": {"enabled": True, "image": f"{IMAGE}:services"}},
+        worker={"enabled": True},
+    )
     kinds = (
-        "all,configmaps,secrets,networkpolicies,poddisruptionbudgets,persistentvolumeclaims,horizontalpodautoscalers"
+        "all,endpointslices,configmaps,secrets,ingresses,networkpolicies,poddisruptionbudgets,"
+        "persistentvolumeclaims,horizontalpodautoscalers"
     )
 
     def left() -> list[str]:
-        return kubectl("get", kinds, "--selector", "app.kubernetes.io/instance=shop", "--output", "name").split()
+        objects = kubectl("get", kinds, "--selector", "app.kubernetes.io/instance=shop", "--output", "name").split()
+        return objects + kubectl("get", "secrets", "--selector", "owner=helm,name=shop", "--output", "name").split()
 
+    there = {each.partition("/")[0].partition(".")[0] for each in left()}
+    assert there >= {"ingress", "networkpolicy", "poddisruptionbudget", "horizontalpodautoscaler", "endpointslice"}
+    release.uninstall()
     until(lambda: left() == [f"secret/{NAME}-keys"], lambda: f"only the keys are left, not {left()}", 120)

@@ -145,20 +145,27 @@ class Load:
         until(lambda: time.monotonic() > end, f"{requests} requests were due", requests / self.rate + 30)
 
     def stop(self) -> list[dict[str, Any]]:
-        """Stop the load, and return the figures for each kind of connections."""
+        """Stop the load, and return the figures for each kind of connections. pytest shows the totals with `-rP`."""
         for process in self._processes:
             process.send_signal(signal.SIGINT)
         for process in self._processes:
             process.wait(60)
-        return [json.loads(file.read_text()) for file in self._files]
+        runs = [json.loads(file.read_text()) for file in self._files]
+        print(f"{sum(run['failed'] for run in runs)} of {sum(run['requests'] for run in runs)} requests failed")
+        return runs
 
     def served(self, since: float, until_: float) -> Counter[str]:
         """Return the number of requests per replica that were sent between two times, in seconds of the run."""
         return Counter(row["replica"] for row in self._samples() if since <= float(row["begun"]) < until_)
 
-    def failed(self, since: float) -> int:
-        """Return the number of failed requests that were sent after a time, in seconds of the run."""
-        return sum(1 for row in self._samples() if row["error"] and float(row["begun"]) >= since)
+    def failed(self, since: float) -> list[str]:
+        """Describe the failed requests that were sent after a time, in seconds of the run."""
+        return [
+            f"{file.stem.split('-')[0]} connection, {row['begun']} to {row['ended']} s: {row['error']}"
+            for file in self._files
+            for row in self._samples(file)
+            if row["error"] and float(row["begun"]) >= since
+        ]
 
     def errors(self) -> list[str]:
         """Return the errors of all failed requests."""

@@ -175,6 +175,20 @@ def test_api_server_also_builds_what_nodes_need(tmp_path: Path) -> None:
     assert {"kube-scheduler", "kubectl"} < {each.name for each in (tmp_path / "to" / "bin").iterdir()}
 
 
+@pytest.mark.servers
+def test_cluster_uses_the_engine_of_the_kit(tmp_path: Path) -> None:
+    """`.ci/cluster` starts the engine of the kit, and not the one that `DOCKER_HOST` names, for example of a Swarm."""
+    script = tmp_path / "project" / ".ci" / "cluster"
+    script.parent.mkdir(parents=True)
+    shutil.copy(CI / "cluster", script)
+    log = tmp_path / "log"
+    program(tmp_path / "shared" / "kit" / "dockerd-up.sh", f'echo "the kit, ${{DOCKER_HOST-no other}}" >{log}; exit 1')
+    program(tmp_path / "anyreplica" / "kubernetes" / "lib" / "node" / "kubelet", "exit 1")
+    folders = {"XDG_CACHE_HOME": str(tmp_path), "SWARM_LAB": str(tmp_path / "lab")}
+    run("bash", str(script), "up", DOCKER_HOST="tcp://192.0.2.1:2375", **folders)
+    assert log.read_text() == "the kit, no other\n"
+
+
 @pytest.mark.needs("docker")
 @pytest.mark.alone
 def test_swarm_makes_a_manager_of_the_engine() -> None:

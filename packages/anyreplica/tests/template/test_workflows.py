@@ -20,7 +20,7 @@ RUN_BY = {
         *(f"make {target}" for target in ("image", "lint", "test-all", "test-system", "test-swarm", "test-versions")),
         "make packages/anyreplica/tests/conformance/node_modules/.ready",
     },
-    "packages/anyreplica/tests/helm/test_cluster_script.py": {".ci/kubernetes"},
+    "packages/anyreplica/tests/helm/test_kubernetes_script.py": {".ci/kubernetes"},
     f"{TESTS}/test_ci.py": {".ci/api-server", ".ci/install", ".ci/swarm"},
     f"{TESTS}/test_release.py": {".ci/release", "make sbom"},
     f"{TESTS}/test_template.py": {"make check", "make test"},
