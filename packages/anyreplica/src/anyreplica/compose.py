@@ -23,7 +23,7 @@ from anyreplica.http.request_record import mcp_paths
 from anyreplica.http.responses import StandardOnly, by_path
 from anyreplica.http.trace_context import untraced
 from anyreplica.http.uvicorn.connections import KEY, Connections
-from anyreplica.mcp.catalogue import version_of
+from anyreplica.mcp.catalogue import title_of, version_of
 from anyreplica.mcp.compat import mounts
 from anyreplica.mcp.compat.forwarding import refuse_credentials
 from anyreplica.mcp.compat.state_store import StateStore
@@ -141,7 +141,8 @@ def _lifespan(
             await enter(endpoint.opened())
             with untraced(), own_work():
                 listed = await catalogue.read(mcp, asks=replica.is_trial)
-            logger.info("%s %s, replica %s: %s", settings.mcp_name, __version__, replica.name, catalogue.counts)
+            title = title_of(settings.mcp_name, mcp)
+            logger.info("%s (anyreplica %s), replica %s: %s", title, __version__, replica.name, catalogue.counts)
             if listed:
                 with untraced(), own_work():
                     await warm_up(endpoint, settings.mcp_path, mcp)

@@ -19,7 +19,7 @@ def test_check_lists_the_components() -> None:
     done = start("check")
     assert (done.returncode, done.stderr) == (0, "")
     first, tools, resources, prompts, jobs = done.stdout.splitlines()
-    assert first == "template-mcp 0.2.0: settings and components are valid."
+    assert first == "template-mcp 0.1.0 (anyreplica 0.2.0): settings and components are valid."
     assert re.fullmatch(r"tools      .*echo.*", tools)
     assert re.fullmatch(r"resources  .*template://about, template://greeting/\{language\}/\{name\}.*", resources)
     assert re.fullmatch(r"prompts    .*summarize.*", prompts)

@@ -105,7 +105,7 @@ def test_a_file_or_module_is_a_server(folder: Path, server: str, name: str, tool
     """A server is named by its file or module, and by the name of the object or of a function that returns it."""
     done = check(folder, server)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == f"{name} 0.2.0: settings and components are valid.\ntools      {tool}\n"
+    assert done.stdout == f"{name} (anyreplica 0.2.0): settings and components are valid.\ntools      {tool}\n"
 
 
 def test_settings_apply_to_any_server(folder: Path) -> None:
@@ -114,7 +114,7 @@ def test_settings_apply_to_any_server(folder: Path) -> None:
         "from fastmcp.tools import tool\n\n@tool\ndef more() -> int:\n    'More.'\n    return 1\n"
     )
     done = check(folder, "shop.py", MCP_NAME="store", MCP_COMPONENTS="pack", PYTHONPATH=str(folder))
-    assert done.stdout == "store 0.2.0: settings and components are valid.\ntools      more, price\n"
+    assert done.stdout == "store (anyreplica 0.2.0): settings and components are valid.\ntools      more, price\n"
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_fastmcp_json_of_the_working_directory_is_the_default(folder: Path) -> N
     """Without SERVER, a folder without the template serves its fastmcp.json."""
     (folder / "fastmcp.json").write_text(json.dumps({"source": {"path": "shop.py", "entrypoint": "other"}}))
     done = check(folder)
-    assert done.stdout == "Other 0.2.0: settings and components are valid.\ntools      hello\n"
+    assert done.stdout == "Other (anyreplica 0.2.0): settings and components are valid.\ntools      hello\n"
 
 
 def test_arguments_after_two_dashes_belong_to_the_server(folder: Path, start_server: StartServer) -> None:

@@ -66,7 +66,7 @@ def test_json_lines(start_server: StartServer) -> None:
     legacy(server.url, "tools/call", {"name": "raises", "arguments": {}}, **{"X-Request-ID": "json-1"})
     until(lambda: "anyreplica.access" in server.output, "the access log contains the call")
     (*paths, starts, ready, error, access) = [json.loads(line) for line in server.output.splitlines()]
-    assert starts["message"].startswith("template-mcp 0.2.0, replica r1: ")
+    assert starts["message"].startswith("template-mcp 0.1.0 (anyreplica 0.2.0), replica r1: ")
     assert all(line["message"].startswith("Path of ") for line in paths)
     assert ready["message"] == "Ready"
     assert error["exception"].endswith("ValueError: the password is hunter2")

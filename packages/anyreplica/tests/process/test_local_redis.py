@@ -64,9 +64,17 @@ def submit(server: Server, name: str, **arguments: Any) -> httpx.Response:
 
 
 def test_the_start_says_which_redis_it_is(replicas: Server, request: pytest.FixtureRequest) -> None:
-    """One line names the Redis, the welcome lists the jobs, and there are no warnings."""
+    """One line names the Redis, the welcome comes last and lists the jobs, and there are no warnings."""
     until(lambda: "Ctrl-C stops" in replicas.output, "the welcome is there")
     output = replicas.output
+    ready = [place.start() for place in re.finditer(" - Ready\n", output)]
+    assert len(ready) == 4, "three replicas and the worker"
+    assert max(ready) < output.index("  template-mcp 0.1.0: 3 replicas on ")
+    named = re.search(r"^  tools +(\S.*), and (\d+) for jobs$", output, re.MULTILINE)
+    assert named
+    listed = len(legacy(replicas.url, "tools/list").json()["result"]["tools"])
+    assert len(named[1].split(", ")) + int(named[2]) == listed
+    assert output.count(f": tools {listed}, ") == 3
     (kind,) = [kind for kind in SAID if f"[{kind}]" in request.node.name]
     assert len(re.findall(f"Redis for these replicas: {SAID[kind]}, in memory", output)) == 1
     assert "gone when they stop. A stack needs its own Redis" in output

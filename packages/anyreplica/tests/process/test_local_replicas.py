@@ -19,7 +19,7 @@ import pytest
 from anyreplica.process.start import EXIT_REFUSED
 from anyreplica.process.supervisor import ReplicaProcess
 from conftest import Server, StartServer, free_port, until
-from tests.calls import call, get, text
+from tests.calls import call, get, legacy, text
 from tests.processes import children, command_of
 from tests.starts import start
 
@@ -46,12 +46,27 @@ def test_three_names_and_an_even_spread(local_url: str) -> None:
 
 
 def test_the_supervisor_prints_how_to_connect(local_replicas: Server) -> None:
-    """The supervisor prints the address, a JSON snippet for clients and the discovered components."""
+    """The supervisor prints the server's own version, the address, a JSON snippet for clients and the components."""
     output = local_replicas.output
-    assert f"3 replicas on http://localhost:{local_replicas.port}/mcp" in output
+    assert f"  template-mcp 0.1.0: 3 replicas on http://localhost:{local_replicas.port}/mcp " in output
     client = {"type": "http", "url": f"http://localhost:{local_replicas.port}/mcp"}
     assert json.dumps({"mcpServers": {"template-mcp": client}}) in output
     assert re.search(r"tools      .*echo.*server_info", output)
+
+
+def test_few_lines_come_before_the_address(local_replicas: Server) -> None:
+    """Each replica says what it serves, with the counts that clients see, and no line says how a tool is called."""
+    before = local_replicas.output.partition("  template-mcp 0.1.0: ")[0]
+    told = re.findall(r" - INFO - template-mcp 0\.1\.0 \(anyreplica \S+\), replica \S+: (.*)\n", before)
+    results = {kind: legacy(local_replicas.url, f"{kind}/list").json()["result"][kind] for kind in ("tools", "prompts")}
+    tools, prompts = (len(results[kind]) for kind in ("tools", "prompts"))
+    assert told == [f"tools {tools}, resources 2, prompts {prompts}, jobs 0"] * 3
+    assert "server/tools" not in before
+    assert "Path of" not in before
+    lines = before.splitlines()
+    assert lines[0] == "Starting 3 replicas …"
+    # For each replica: what it lacks without Redis (two lines), what it serves, and that it is ready.
+    assert len(lines) <= 1 + 3 * 4 + 1, before
 
 
 @pytest.mark.servers
@@ -69,6 +84,19 @@ def test_a_replica_that_has_just_ended_is_no_error() -> None:
     replica = ReplicaProcess.__new__(ReplicaProcess)
     replica.process = SimpleNamespace(exitcode=None, pid=2**22 + 1)  # type: ignore[assignment]  # larger than any pid
     replica.terminate()
+
+
+def test_the_option_port_comes_before_the_variable(start_server: StartServer) -> None:
+    """With `--port`, one replica and several listen there, whatever MCP_PORT says."""
+    taken = free_port()
+    for arguments in ((), ("--replicas", "2", "--no-redis")):
+        port = free_port()
+        server = start_server("--port", str(port), *arguments, ready=False, MCP_PORT=str(taken))
+        server.url = f"http://127.0.0.1:{port}"
+        server.wait_ready()
+        assert text(call(server.url, "echo", {"message": "here"})) == "here"
+        with pytest.raises(httpx.ConnectError):
+            get(f"http://127.0.0.1:{taken}/healthz")
 
 
 def test_a_killed_replica_is_replaced(start_server: StartServer) -> None:

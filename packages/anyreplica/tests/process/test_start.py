@@ -115,7 +115,7 @@ def test_a_check_needs_nothing_that_a_start_does_not() -> None:
     tokens = {"AUTH_JWT_ISSUER": "https://issuer.example.com", "AUTH_JWT_AUDIENCE": "mcp"}
     done = start("check", AUTH_ENABLED="true", PUBLIC_URL="https://mcp.example.com", **tokens, **away)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("template-mcp 0.2.0: settings and components are valid.\n")
+    assert done.stdout.startswith("template-mcp 0.1.0 (anyreplica 0.2.0): settings and components are valid.\n")
     assert "Redis can't be reached" in done.stderr
     assert "Traceback" not in done.stderr
 
@@ -140,7 +140,9 @@ def test_a_check_of_a_worker_runs_no_job() -> None:
     of_replica = {"AUTH_ENABLED": "true", "API_KEYS_FILE": "/nowhere/keys", "AUDIT_LOG": "/nowhere/audit"}
     done = start("check", "--worker", JOBS_URL=f"redis://127.0.0.1:{free_port()}/0", **of_replica)
     assert (done.returncode, done.stderr) == (0, "")
-    told = "template-mcp 0.2.0: settings and jobs are valid.\njobs       export_data, generate_report\n"
+    told = (
+        "template-mcp 0.1.0 (anyreplica 0.2.0): settings and jobs are valid.\njobs       export_data, generate_report\n"
+    )
     assert done.stdout == told
     assert start("check", "--worker").returncode == 3
 

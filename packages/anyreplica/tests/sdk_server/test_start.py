@@ -50,8 +50,14 @@ def logging_as_before() -> Iterator[None]:
     [
         ("shop.py", ["tools      add, add_tool,", "prompts    broken_prompt,"]),
         ("shop.py", ["resources  shop://broken, shop://items/{name},"]),
-        ("shop.py:make", ["shop 0.2.0: settings and components are valid."]),
-        ("low.py", ["low 0.2.0: settings and components are valid.", "tools      ask, crash, echo, fail, wrong\n"]),
+        ("shop.py:make", ["shop 1.2.3 (anyreplica 0.2.0): settings and components are valid."]),
+        (
+            "low.py",
+            [
+                "low 2 (anyreplica 0.2.0): settings and components are valid.",
+                "tools      ask, crash, echo, fail, wrong\n",
+            ],
+        ),
         ("low.py", ["prompts    p\n"]),
         ("shop.py --repeatable", ["add\n"]),
         ("low.py --repeatable", ["\n"]),
@@ -70,7 +76,7 @@ def test_a_server_without_a_name_has_that_of_its_file(tmp_path: Path) -> None:
     """The SDK gives all servers without a name the same one. What they keep in Redis must not have the same keys."""
     (tmp_path / "unnamed.py").write_text("from mcp.server.mcpserver import MCPServer\nmcp = MCPServer()\n")
     done = start("check", str(tmp_path / "unnamed.py"))
-    assert done.stdout.startswith("unnamed 0.2.0: settings and components are valid."), done
+    assert done.stdout.startswith("unnamed (anyreplica 0.2.0): settings and components are valid."), done
 
 
 class OwnApp(MCPServer[Any]):

@@ -22,6 +22,7 @@ from anyreplica.components.containment import plain_function
 from anyreplica.features.jobs.server_tasks import task_tools
 from anyreplica.features.jobs.worker_app import check as check_worker
 from anyreplica.features.server_card.feature import registry_entry
+from anyreplica.mcp.catalogue import title_of
 from anyreplica.mcp.compat import mounts, sdk
 from anyreplica.mcp.compat.sdk_server import SdkServer
 from anyreplica.mcp.components import cannot_ask
@@ -50,7 +51,7 @@ def main(arguments: Sequence[str], *, default: str) -> int:
     if options.registry:
         print(json.dumps(registry_entry(app.settings, app.mcp), indent=2, ensure_ascii=False))
         return 0
-    name = f"{app.settings.mcp_name} {__version__}"
+    name = f"{title_of(app.settings.mcp_name, app.mcp)} (anyreplica {__version__})"
     if options.worker:
         tasks = task_tools(app.mcp)
         with refusing():

@@ -24,7 +24,7 @@ from anyreplica.cli.fastmcp_json import configured
 from anyreplica.cli.main import server_argument, split
 from anyreplica.cli.source import FACTORY, folder_of, for_children
 from anyreplica.features.jobs.server_tasks import task_tools
-from anyreplica.mcp.catalogue import version_of
+from anyreplica.mcp.catalogue import title_of
 from anyreplica.mcp.compat import mounts
 from anyreplica.mcp.compat.sdk_server import SdkServer
 from anyreplica.mcp.own_work import own_work
@@ -252,11 +252,6 @@ def _lists_early(mcp: FastMCP) -> bool:
     return isinstance(mcp, SdkServer) or mounts.are_lists_steady(mcp)
 
 
-def _named(app: App) -> str:
-    """Return the name of the server, with the version that its author has given it."""
-    return f"{app.settings.mcp_name} {version_of(app.mcp)}".rstrip()
-
-
 def _welcome(app: App, replicas: int, *, jobs_shared: bool, complete: bool) -> None:
     settings, base = app.settings, _base(app.settings)
     header = ', "headers": {"Authorization": "Bearer <AUTH_TOKEN>"}' if settings.auth_enabled else ""
@@ -272,7 +267,7 @@ def _welcome(app: App, replicas: int, *, jobs_shared: bool, complete: bool) -> N
     catalogue = "\n  ".join(lines)
     print(
         f"""
-  {_named(app)}: {_count(replicas)} on {base}{settings.mcp_path}   (status page: {base}/)
+  {title_of(app.settings.mcp_name, app.mcp)}: {_count(replicas)} on {base}{settings.mcp_path}   (status page: {base}/)
 
   Configuration for an MCP client:
   {{"mcpServers": {{"{settings.mcp_name}": {{"type": "http", "url": "{base}{settings.mcp_path}"{header}}}}}}}

@@ -41,6 +41,8 @@ class Catalogue:
     jobs: list[CatalogueEntry] = field(default_factory=list)
     note: str = ""
     """What people read instead, if only the server's own code has the lists."""
+    for_jobs: int | None = None
+    """Number of tools that clients see because there are jobs; 0 if jobs are off. None: nobody has listed the tools."""
 
     @classmethod
     def of(cls, components: Iterable[FastMCPComponent], jobs: Mapping[str, Job]) -> "Catalogue":
@@ -80,6 +82,7 @@ class Catalogue:
             logger.debug("The components cannot be listed", exc_info=True)
             return False
         self._take(found)
+        self.for_jobs = len({each.name for each in found if isinstance(each, Tool)} & self._names_for_jobs)
         return True
 
     @property
@@ -93,7 +96,10 @@ class Catalogue:
         if self.note:
             return self.note
         counts = {kind: len(entries) for kind, entries in self.kinds}
-        counts["tools"] += self._tools_of_jobs
+        for_jobs = len(self._names_for_jobs) if self.for_jobs is None else self.for_jobs
+        counts["tools"] += for_jobs
+        if not for_jobs:
+            counts["jobs"] = 0
         return ", ".join(f"{kind} {count}" for kind, count in counts.items())
 
     def __str__(self) -> str:
@@ -109,19 +115,18 @@ class Catalogue:
         if not offers_jobs:
             names["jobs"] = ""
         elif self.jobs:
-            names["tools"] = f"{names['tools']}, and {self._tools_of_jobs} for jobs".removeprefix(", and ")
+            names["tools"] = f"{names['tools']}, and {len(self._names_for_jobs)} for jobs".removeprefix(", and ")
         found = [f"{kind:<10} {text}" for kind, text in names.items() if text]
         return found or [self.note or "no tools, resources, prompts or jobs"]
 
     @property
-    def _tools_of_jobs(self) -> int:
-        """Number of tools that clients see because there are jobs."""
-        return len(JOB_TOOLS) + len(self.jobs) if self.jobs else 0
+    def _names_for_jobs(self) -> set[str]:
+        """Names of the tools that clients see because there are jobs."""
+        return {*JOB_TOOLS, *(entry.name for entry in self.jobs)} if self.jobs else set()
 
     def _take(self, components: Iterable[FastMCPComponent]) -> None:
-        of_jobs = {entry.name for entry in self.jobs} | {*(JOB_TOOLS if self.jobs else ())}
         found = list(components)
-        self.tools = [entry for entry in _entries(found, Tool) if entry.name not in of_jobs]
+        self.tools = [entry for entry in _entries(found, Tool) if entry.name not in self._names_for_jobs]
         self.resources = _entries(found, Resource, ResourceTemplate)
         self.prompts = _entries(found, Prompt)
 
@@ -129,6 +134,11 @@ class Catalogue:
 def version_of(mcp: FastMCP) -> str:
     """Return the version that the author has given a server; empty if it has FastMCP's own version, the default."""
     return "" if mcp.version in (None, fastmcp.__version__) else str(mcp.version)
+
+
+def title_of(name: str, mcp: FastMCP) -> str:
+    """Return the name of a server, with the version that its author has given it."""
+    return f"{name} {version_of(mcp)}".rstrip()
 
 
 def name_of(component: FastMCPComponent) -> str:
