@@ -40,7 +40,7 @@ _BROKEN_WORDS = r"""() => {
   for (const cell of document.querySelectorAll("article td, article th, article :not(pre) > code")) {
     const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
     for (let text = texts.nextNode(); text; text = texts.nextNode()) {
-      for (const word of text.data.matchAll(/[\p{L}\p{N}]+/gu)) {
+      for (const word of text.data.matchAll(/(?:--)?[\p{L}\p{N}]+/gu)) {
         const range = document.createRange();
         range.setStart(text, word.index);
         range.setEnd(text, word.index + word[0].length);
@@ -51,7 +51,7 @@ _BROKEN_WORDS = r"""() => {
   }
   return found;
 }"""
-"""Return the words of tables and of code that begin in one line and end in the next."""
+"""Return the words of tables and of code, and the beginnings of options, that go on in the next line."""
 
 _CUT_OFF = """() => [...document.querySelectorAll("article table, article pre")].filter((each) => {
   if (each.getBoundingClientRect().right <= innerWidth) return false;

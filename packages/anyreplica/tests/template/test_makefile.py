@@ -44,6 +44,14 @@ def test_help_is_the_default_and_lists_every_target() -> None:
     assert "8150" not in lines
 
 
+def test_the_makefile_of_a_project_is_short() -> None:
+    """A project gets one Makefile, and for a Swarm a few targets more. What only maintainers need is elsewhere."""
+    assert len((ROOT / "Makefile").read_text().splitlines()) <= 150
+    assert len((ROOT / "deploy" / "swarm.mk").read_text().splitlines()) <= 25
+    targets = re.findall(r"^([a-z][a-z -]*)::?.* ## ", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert targets == ["help", "up", "dev", "check", "test", "lint", "format", "image", "add", "lock", "locks"]
+
+
 @pytest.mark.servers
 @made_by_make
 def test_up_runs_replicas_until_ctrl_c(tmp_path: Path) -> None:
