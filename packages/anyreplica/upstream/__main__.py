@@ -2,7 +2,7 @@
 
 A test counts if it passes with the HTTP app of FastMCP or of the SDK (the control). The tests run with anyreplica
 first, and only those that fail run with the control. The exit code is 1 if a test differs and `differences.toml` does
-not have it, or if `differences.toml` has a test that passes.
+not have it, if `differences.toml` has a test that passes, or if all tests ran and too few of them pass (`Suite.bound`).
 """
 
 import argparse
@@ -11,11 +11,11 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
-from typing import Any
 
 from upstream import differences
+from upstream.report import Results, report
 from upstream.sources import extra_packages, source_of
 from upstream.suites import SUITES, Suite
 
@@ -29,8 +29,6 @@ SETTINGS = {
     "READINESS_PATH": "/replica/ready",
 }
 """Settings of the tests that change what anyreplica does by default. The page of the differences names them."""
-
-Results = Mapping[str, Mapping[str, Any]]
 
 
 def main() -> int:
@@ -55,33 +53,8 @@ def main() -> int:
         passing &= {test for test in control if _passed(control, test)}
     else:
         passing -= failed - differing
-    return _report(ours, passing, differing, known, whole=not options.tests and options.share == 1)
-
-
-def _report(
-    ours: Results,
-    passing: Collection[str],
-    differing: Collection[str],
-    known: list[differences.Difference],
-    *,
-    whole: bool,
-) -> int:
-    unexpected = differences.unexpected(differing, known)
-    stale = differences.stale(passing, differing, known, whole=whole)
-    for test in unexpected:
-        print(f"\nDiffers: {test}\n{ours[test].get('text', '')}")
-    for test in unexpected:
-        print(f"Differs, and differences.toml does not have it: {test}")
-    for pattern in stale:
-        print(f"In differences.toml, but passes or is gone: {pattern}")
-    for each in known:
-        print(f"{sum(map(each.has, differing)):4} differ: {each.what}")
-    count = len(passing) + len(differing)
-    reached = sum(bool(ours[test]["served"]) for test in (*passing, *differing))
-    share = 100 * len(passing) / count if count else 100
-    print(f"{count} tests pass with the control, {len(passing)} of them with anyreplica ({share:.2f} %).")
-    print(f"{reached} of the tests use a server; {len(differing)} differ, {len(unexpected)} of them unexpectedly.")
-    return 1 if unexpected or stale else 0
+    bound = suite.bound if not options.tests and options.share == 1 else None
+    return report(ours, passing, differing, known, bound)
 
 
 class _Run:

@@ -17,12 +17,14 @@ class Suite:
         uses: a pattern for the text of a test file that uses a server over HTTP or could do so. Other files are left
             out.
         without: folders that are left out.
+        bound: the smallest share of the tests that must pass with anyreplica, in percent.
         options: options of pytest.
     """
 
     package: str
     uses: re.Pattern[str]
     without: Sequence[str]
+    bound: float
     options: Sequence[str] = field(default=())
 
     def files(self, source: Path, share: int = 1) -> Iterator[str]:
@@ -43,8 +45,10 @@ SUITES = {
     "fastmcp": Suite(
         "fastmcp",
         re.compile(r"Client\(|http_app|run_server_async|asgi_server|asgi_client|streamable_http|connect_session"),
-        # Left out: tests of the command line, of the documentation, and of servers on the internet.
+        # Left out: tests of the command line, of the documentation, and of servers on the internet. The server of the
+        # conformance tests runs in tests/conformance/test_fastmcp_server.py.
         ("tests/cli/", "tests/docs/", "tests/integration_tests/", "tests/downstream/", "tests/conformance/"),
+        99.5,
         (
             *("-m", "not integration and not client_process and not subprocess_heavy"),
             *("-o", "pythonpath=fastmcp_remote", "-p", "no:hypothesispytest", "-W", "ignore::ResourceWarning"),
@@ -55,6 +59,9 @@ SUITES = {
         "mcp",
         re.compile(r"streamable_http_app|connect: Connect|mounted_app|connect_over_streamable_http"),
         ("tests/docs/", "tests/examples/"),
+        # The aim is 99.5, as for FastMCP. differences.toml has the reason of each test that differs. Raise the bound
+        # when you mend some of them, and never lower it.
+        98.0,
         ("-p", "no:asyncio"),  # the SDK's tests run with the plugin of anyio
     ),
 }

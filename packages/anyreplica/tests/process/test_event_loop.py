@@ -1,6 +1,7 @@
 """Tests of EVENT_LOOP, the event loop of replicas and workers."""
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import uvicorn
@@ -8,7 +9,8 @@ import uvicorn
 from anyreplica import Settings
 from anyreplica.process.replica import uvicorn_options
 from conftest import StartServer, until
-from tests.calls import call, text
+from tests.calls import call, post, text
+from tests.replicas import Family, asking
 from tests.starts import start
 
 
@@ -40,3 +42,32 @@ def test_a_tool_gets_the_loop_of_asyncio(start_server: StartServer, arguments: t
     until(lambda: text(call(server.url, "selector", {})) == "EpollSelector", "the tool finds the loop")
     assert server.stop() == 0
     assert "Traceback" not in server.output
+
+
+@pytest.mark.parametrize("family", ["handshake", "stateless"])
+def test_a_tool_patches_the_loop(start_server: StartServer, family: Family) -> None:
+    """With EVENT_LOOP=asyncio, a tool may call `nest_asyncio.apply()` and `asyncio.run` on the loop of the replica.
+
+    The replica answers other calls meanwhile and afterwards, and it drains.
+    """
+    server = start_server(EVENT_LOOP="asyncio", MCP_COMPONENTS="server,tests.packs.event_loop")
+    server.wait_ready()
+
+    def ask(number: int) -> str:
+        tool, argument = ("nested", "text") if number % 2 else ("echo", "message")
+        reply = post(server.url, **asking(family, "tools/call", {"name": tool, "arguments": {argument: str(number)}}))
+        return text(reply.json()["result"])
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(ask, range(80))) == [str(number) for number in range(80)]
+    assert server.stop() == 0
+    assert "Traceback" not in server.output
+
+
+def test_uvloop_cannot_be_patched(start_server: StartServer) -> None:
+    """With the default loop the call fails, and only this call. The setting exists for this reason."""
+    server = start_server(MCP_COMPONENTS="server,tests.packs.event_loop")
+    server.wait_ready()
+    assert text(call(server.url, "nested", {"text": "x"})) == "Error calling tool 'nested'"
+    assert "Can't patch loop of type <class 'uvloop.Loop'>" in server.output
+    assert text(call(server.url, "echo", {"message": "still here"})) == "still here"
