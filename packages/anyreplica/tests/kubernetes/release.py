@@ -134,7 +134,8 @@ def wait_until_node_forgets(pod: Pod, node: int = 1, seconds: int = 60) -> None:
     """Wait until the rules of a node send no more connections to a pod.
 
     The controllers of Kubernetes take a pod out of the Service at once. Then kube-proxy writes the rules of each node.
-    If it cannot write them, for example because the node is too busy, it tries again only after 30 s.
+    On these nodes, this took up to 3 s for 24 of 25 changes, and 8 s for one. If kube-proxy cannot write the rules, it
+    tries again after 30 s.
     """
     address = pod["status"]["podIP"]
     forgotten = f'until rules=$(iptables-save -t nat) && ! echo "$rules" | grep -qwF {address}; do sleep 0.5; done'
