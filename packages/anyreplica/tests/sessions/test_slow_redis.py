@@ -136,8 +136,8 @@ def test_a_client_resumes_its_call_while_redis_is_slow(tmp_path: Path, slow: Slo
             greeted(client, fleet.urls[1], question, with_data)
 
 
-_ELICITS = {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}
-STATELESS = {
+_ELICITS: dict[str, Any] = {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}
+STATELESS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "remember": ({"value": "tea"}, {}, "tea"),
     "echo": ({"message": "tea"}, FULL, "tea"),
     "own": ({"mark": "{number}"}, {}, "1"),
