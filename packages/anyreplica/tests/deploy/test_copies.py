@@ -8,6 +8,8 @@ pytestmark = [pytest.mark.servers, pytest.mark.needs("docker")]
 
 FIRST, SECOND = "a1" * 32, "b2" * 32
 """The ids of two images."""
+TAGGED = "mcp-swarm:a1a1a1a1a1a1"
+"""The name of the first image, with the tag that `make deploy` gives it."""
 
 
 def nodes(*names: str, **others: str) -> dict[str, str]:
@@ -22,10 +24,8 @@ def test_only_nodes_that_may_lack_the_image_are_named(swarm: Swarm) -> None:
     assert "docker save" not in swarm.deploy(), "the only node has built the image"
     swarm.put(nodes=nodes("manager", "two", "three"))
     told = swarm.deploy(LOG_LEVEL="DEBUG")
-    assert (
-        f"The image mcp-swarm:{FIRST[:12]} is not in a registry, and these nodes may not have it: two, three." in told
-    )
-    assert f"  docker save mcp-swarm:{FIRST[:12]} | ssh NODE docker load\n" in told
+    assert f"The image {TAGGED} is not in a registry, and these nodes may not have it: two, three. Copy it" in told
+    assert f"  docker save {TAGGED} | ssh NODE docker load\n" in told
     assert "docker save" not in swarm.deploy(REPLICAS="5"), "each node runs this image"
     swarm.put(nodes=nodes("manager", "two", "three", "four"))
     assert "these nodes may not have it: four. Copy" in swarm.deploy(REPLICAS="6")

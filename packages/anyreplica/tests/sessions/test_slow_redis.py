@@ -2,14 +2,18 @@
 
 import asyncio
 import contextlib
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 
 from conftest import until
-from tests.replicas import Proxy, RedisServer, running
+from tests.calls import FULL, text
+from tests.replicas import Fleet, Proxy, RedisServer, asking, running
 from tests.sessions.client import AskedClient, said, start
 from tests.sessions.resuming import greeted, resumed, sent
 from tests.sessions.test_ask import answers
@@ -73,14 +77,24 @@ def slow(redis_server: RedisServer) -> Iterator[SlowProxy]:
         yield proxy
 
 
+@contextlib.contextmanager
+def serving(folder: Path, slow: SlowProxy, **settings: str) -> Iterator[Fleet]:
+    """Run two replicas. At the end, no line of their logs may say that an exception was unexpected."""
+    with running(folder, 2, REDIS_URL=slow.url, **settings) as fleet:
+        yield fleet
+    for replica in fleet.replicas:
+        assert " - Stopped\n" in replica.output
+        wrong = re.findall(r".*(?:request handler raised|never retrieved|Traceback).*", replica.output)
+        assert not wrong, replica.output
+
+
 @pytest.mark.parametrize("sessions", [pytest.param("ask", marks=pytest.mark.slow), "full"])
 def test_conversations_and_ends_of_sessions_wait_for_a_slow_redis(
     tmp_path: Path, slow: SlowProxy, sessions: str
 ) -> None:
     """Redis answers after 2.5 s: every `await ctx.elicit` gets its answer from another replica, and sessions end."""
     packs = "server,tests.packs.asking"
-    settings = {"HANDSHAKE_SESSIONS": sessions, "MCP_COMPONENTS": packs, "REDIS_URL": slow.url}
-    with running(tmp_path, 2, **settings) as fleet:
+    with serving(tmp_path, slow, HANDSHAKE_SESSIONS=sessions, MCP_COMPONENTS=packs) as fleet:
         clients = [start(fleet.url) for _ in range(CONVERSATIONS)]
 
         def converse(client: AskedClient) -> str:
@@ -105,8 +119,8 @@ def test_conversations_and_ends_of_sessions_wait_for_a_slow_redis(
 @pytest.mark.slow
 def test_a_client_resumes_its_call_while_redis_is_slow(tmp_path: Path, slow: SlowProxy) -> None:
     """A client that lost its connection gets the question again at another replica, and then the result."""
-    settings = {"HANDSHAKE_SESSIONS": "full", "MCP_COMPONENTS": "tests.packs.asking", "REDIS_URL": slow.url}
-    with running(tmp_path, 2, **settings, SHUTDOWN_GRACE_SECONDS="1") as fleet:
+    settings = {"HANDSHAKE_SESSIONS": "full", "MCP_COMPONENTS": "tests.packs.asking", "SHUTDOWN_GRACE_SECONDS": "1"}
+    with serving(tmp_path, slow, **settings) as fleet:
         client = start(fleet.url)
         for urls in (fleet.urls, fleet.urls[::-1]):  # opens connections while Redis is fast
             assert said(client.call(urls, "greet", answers)) == "Hello, Ada!"
@@ -120,3 +134,52 @@ def test_a_client_resumes_its_call_while_redis_is_slow(tmp_path: Path, slow: Slo
             question = next(with_data)
             assert "elicitation/create" in question[1]
             greeted(client, fleet.urls[1], question, with_data)
+
+
+_ELICITS: dict[str, Any] = {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}
+STATELESS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "remember": ({"value": "tea"}, {}, "tea"),
+    "echo": ({"message": "tea"}, FULL, "tea"),
+    "own": ({"mark": "{number}"}, {}, "1"),
+    "touch": ({"uri": "a://b"}, {}, "Told."),
+    "transfer": ({"amount": 3}, {}, "accept: 3"),
+    "export_data": ({"rows": 1}, {}, "The job queue cannot be reached; retry in 2 s."),
+}
+"""Tools that use Redis: their arguments, members of `_meta`, and the text of the result. Jobs need a fast Redis."""
+
+
+def called(url: str, name: str, number: int, seconds: float) -> str:
+    """Call a tool with the protocol 2026-07-28, answer its question, and return its text; empty if the time is over."""
+    arguments, meta, _ = STATELESS[name]
+    arguments = {key: f"{number}" if value == "{number}" else value for key, value in arguments.items()}
+    params: dict[str, Any] = {"name": name, "arguments": arguments}
+    while True:
+        try:
+            with httpx.Client(verify=False, timeout=seconds) as client:
+                reply = client.post(f"{url}/mcp", **asking("stateless", "tools/call", params, **_ELICITS, **meta))
+        except httpx.TimeoutException:
+            return ""
+        assert reply.status_code == 200, reply.text
+        result = reply.json()["result"]
+        if "inputRequests" not in result:
+            return text(result)
+        answer = {"action": "accept", "content": {"sure": True}}
+        params |= {"requestState": result["requestState"], "inputResponses": {"sure": answer}}
+
+
+def test_calls_of_the_stateless_protocol_do_not_fail(tmp_path: Path, slow: SlowProxy) -> None:
+    """Redis answers after 2.5 s: calls of 2026-07-28 succeed, a job is refused, and clients that leave do no harm."""
+    packs = "server,tests.packs.asking,tests.packs.state,tests.packs.cached"
+    settings = {"HANDSHAKE_SESSIONS": "full", "MCP_COMPONENTS": packs, "RUNS": str(tmp_path / "runs")}
+    expected = {name: said for name, (_, _, said) in STATELESS.items()}
+    with serving(tmp_path, slow, JOBS_URL=slow.url, RATE_LIMIT="1000/s", **settings) as fleet:
+        slow.seconds = SECONDS
+        with ThreadPoolExecutor(3 * len(STATELESS)) as threads:
+            for number in range(3):
+                patient = {name: threads.submit(called, fleet.url, name, number, 60) for name in STATELESS}
+                for name in STATELESS:  # more clients, which leave while the replica waits for Redis
+                    threads.submit(called, fleet.url, name, 10 + number, 0.4 * (number + 1))
+                found = {name: call.result() for name, call in patient.items()}
+                assert found == expected
+        slow.seconds = 0
+        until(lambda: called(fleet.url, "remember", 0, 60) == "tea", "the replicas still serve")

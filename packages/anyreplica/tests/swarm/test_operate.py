@@ -1,10 +1,14 @@
 """The commands of docs/guides/operate.md, in a Swarm of three nodes."""
 
+import hashlib
+import io
 import json
 import re
 import secrets
 import subprocess
+import tarfile
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
@@ -151,10 +155,55 @@ def test_take_a_node_out(stack: Stack) -> None:
         docker("node", "update", "--availability", "active", name)
 
 
+def load_image(name: str, created: str, label: str) -> None:
+    """Give the engine an image with one small layer, a time of creation and a label.
+
+    An engine shows the time in the image itself. So an image can be old, although it has just been loaded.
+    """
+
+    def archive(files: dict[str, bytes]) -> bytes:
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w") as tar:
+            for path, content in files.items():
+                entry = tarfile.TarInfo(path)
+                entry.size = len(content)
+                tar.addfile(entry, io.BytesIO(content))
+        return packed.getvalue()
+
+    layer = archive({"name": name.encode()})
+    config = {
+        "architecture": docker("version", "--format", "{{.Server.Arch}}"),
+        "os": "linux",
+        "created": created,
+        "config": {"Labels": {label: "yes"}},
+        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(layer).hexdigest()}"]},
+        "history": [{"created": created}],
+    }
+    manifest = [{"Config": "config.json", "RepoTags": [name], "Layers": ["layer.tar"]}]
+    files = {"config.json": json.dumps(config), "manifest.json": json.dumps(manifest)}
+    image = archive({"layer.tar": layer, **{path: text.encode() for path, text in files.items()}})
+    subprocess.run(["docker", "load", "--quiet"], input=image, capture_output=True, check=True)
+
+
 def test_remove_old_images(stack: Stack) -> None:
-    """Docker accepts the options. The label restricts the command to no image at all."""
-    label = {"--force": "--force --filter label=anyreplica.none"}
-    assert "Total reclaimed space: 0B" in run_block("image prune", stack, label)
+    """The command removes an image that is older than a week, and keeps a newer one and one that a container uses.
+
+    A label restricts the command to the images of this test.
+    """
+    label = f"anyreplica.{secrets.token_hex(4)}"
+    old, used, new = (f"{label}:{tag}" for tag in ("old", "used", "new"))
+    now = datetime.now(UTC).isoformat()
+    for image, created in ((old, "2020-01-01T00:00:00Z"), (used, "2020-01-01T00:00:00Z"), (new, now)):
+        load_image(image, created, label)
+    container = docker("create", used, "no-command")  # as the page says: a stopped container keeps its image
+    try:
+        said = run_block("image prune", stack, {"--force": f"--force --filter label={label}"})
+        assert re.findall("^untagged: (.*)$", said, re.MULTILINE) == [old]
+        left = docker("image", "ls", "--filter", f"label={label}", "--format", "{{.Tag}}")
+        assert sorted(left.split()) == ["new", "used"]
+    finally:
+        docker("rm", container)
+        docker("rmi", old, used, new, check=False)
 
 
 def test_revoke_a_leaked_key(stack: Stack, tmp_path: Path) -> None:

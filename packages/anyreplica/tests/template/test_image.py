@@ -16,6 +16,7 @@ from packaging.utils import canonicalize_name
 
 from conftest import ROOT, free_port, run, until
 from tests.calls import call, text
+from tests.template.test_template import copied_into, make, project
 
 pytestmark = [pytest.mark.system, pytest.mark.needs("docker"), pytest.mark.alone]
 
@@ -75,6 +76,29 @@ def test_a_server_without_jobs_gets_an_image(tmp_path: Path) -> None:
     checked = docker("run", "--rm", "mcp-swarm:no-jobs", "python", "-m", "server", "check")
     assert "no tools, resources, prompts or jobs" in checked
     docker("rmi", "mcp-swarm:no-jobs")
+
+
+WHERE_FROM = """
+from importlib.metadata import distribution
+print(distribution("anyreplica").read_text("direct_url.json"))
+"""
+
+
+def test_a_project_with_the_wheel_gets_an_image(tmp_path: Path) -> None:
+    """`make image` of a project takes the wheel of the project, and no index needs to have anyreplica."""
+    (tmp_path / "template").mkdir()
+    made = project(copied_into(tmp_path / "template"), tmp_path / "shop")
+    (wheel,) = (made / "packages").glob("*.whl")
+    built = make(made, "image", "IMAGE=shop:test")
+    assert built.returncode == 0, built.stdout + built.stderr
+    try:
+        checked = docker("run", "--rm", "shop:test", "python", "-m", "server", "check")
+        assert re.match(r"shop 0\.\S+ \(anyreplica 0\.2\.0\): settings and components are valid\.\n", checked)
+        assert f"file:///tmp/packages/{wheel.name}" in docker("run", "--rm", "shop:test", "python", "-c", WHERE_FROM)
+        with running("--read-only", "--tmpfs", "/tmp", "shop:test") as name:  # noqa: S108
+            wait_healthy(name)
+    finally:
+        docker("rmi", "shop:test", check=False)
 
 
 def test_the_container_becomes_healthy_and_serves(container: tuple[str, str]) -> None:

@@ -1,6 +1,7 @@
 """Tests of make, as a user runs it."""
 
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -85,6 +86,23 @@ def test_make_up_refuses_an_old_python(tmp_path: Path) -> None:
     assert done.returncode != 0
     assert f"This project needs Python 3.11 or newer; '{old}' is Python 3.9.2." in done.stderr
     assert not (tmp_path / "venv").exists()
+
+
+@pytest.mark.servers
+def test_an_install_shows_its_progress_on_a_terminal() -> None:
+    """On a terminal, one line counts the packages. Without a terminal, what pip says is not repeated."""
+    said = "Collecting a==1\\n  Downloading a-1.whl\\nCollecting b==2\\n"
+    recipe = f"tell: ; @printf '{said}' | $(call PROGRESS,locks/server.lock)"
+    count = sum("==" in line for line in (ROOT / "locks/server.lock").read_text().splitlines())
+    ours, its = pty.openpty()
+    with os.fdopen(ours, "rb", buffering=0) as screen:
+        command = ["make", f"--eval={recipe}", "tell"]
+        subprocess.run(command, cwd=ROOT, env=environment(), stderr=its, stdout=subprocess.DEVNULL, check=True)
+        os.close(its)
+        shown = screen.read(1000).decode()
+    assert shown == f"\r  package 1 of {count}\r  package 2 of {count}\r\n"
+    done = make(f"--eval={recipe}", "tell")
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 LATER = ["locks/traces.lock", "locks/examples.lock", "locks/dev.lock", "packages/anyreplica/dev.lock"]

@@ -131,6 +131,18 @@ def test_the_client_script_fails_on_a_server_without_the_tools(start_server: Sta
     assert "✓ unknown tool" in done.stdout
 
 
+def test_the_load_test_says_how_to_choose_a_tool(start_server: StartServer) -> None:
+    """Against a server without the tool `echo`, the load test says which options choose another tool."""
+    server = start_server(AUTO_DISCOVER="false")
+    load = ("test_swarm_load.py", "--url", f"{server.url}/mcp", "--requests", "2")
+    done = script(*load)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "The server has no tool echo. Choose one of its tools, for example:\n  --tool search --args '" in done.stdout
+    done = script(*load, "--tool", "other")
+    assert done.returncode == 1
+    assert "The server has no tool echo" not in done.stdout, "the caller has chosen a tool"
+
+
 @pytest.mark.parametrize(
     "family", ["auto", *(pytest.param(each, marks=pytest.mark.slow) for each in ("legacy", "modern"))]
 )

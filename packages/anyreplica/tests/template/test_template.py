@@ -75,7 +75,11 @@ def edit(file: Path, before: str, after: str) -> None:
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of this repository with the tag v0.2.0."""
-    folder = tmp_path_factory.mktemp("template")
+    return copied_into(tmp_path_factory.mktemp("template"))
+
+
+def copied_into(folder: Path) -> Path:
+    """Copy this repository into a folder, with the tag v0.2.0, and return the folder."""
     listed = git(ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")
     for name in filter(None, listed):
         if (ROOT / name).is_file():
@@ -95,6 +99,11 @@ def project(template: Path, folder: Path, *data: str) -> Path:
     git(folder, "init", "-q", "-b", "main")
     commit(folder, "From the template")
     return folder
+
+
+def without_port() -> dict[str, str]:
+    """Return the environment without the port of a run of make."""
+    return {name: value for name, value in environment().items() if name != "PORT"}
 
 
 _NAMES_A_FILE = re.compile(
@@ -133,6 +142,11 @@ def test_a_project_is_small_and_named(template: Path, tmp_path: Path, deploy: st
     assert targets == {"swarm": {"deploy"}, "kubernetes": {"k8s"}, "both": {"deploy", "k8s"}}[deploy]
     told = make(made, "--eval=tell: ; @echo $$MCP_NAME $$PORT", "tell")  # as `make deploy` sets them for stack.yml
     assert told.stdout == "shop 8222\n"
+    for name in ("test_mcp_client.py", "test_swarm_load.py"):  # no server runs there, and the error names the port
+        done = subprocess.run(
+            [sys.executable, name], cwd=made, env=without_port(), capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, "http://localhost:8222/mcp" in done.stderr) == (2, True), done.stdout + done.stderr
 
 
 def test_a_template_with_changes_is_refused(template: Path, tmp_path: Path) -> None:
@@ -162,10 +176,16 @@ def test_a_project_with_the_source(template: Path, tmp_path: Path) -> None:
 def test_a_project_works_and_takes_an_update(template: Path, tmp_path: Path) -> None:
     """A project passes its tests, adds a dependency, and takes an update that keeps edits and marks conflicts."""
     made = project(template, tmp_path / "shop")
+    done = make(made, "check")
+    assert done.stdout.startswith("shop 0."), done.stdout + done.stderr
+    assert "for the server (only once, about 20 s) …" in done.stderr
+    assert "tests and linters" not in done.stderr
+    installed = {file.name for file in (made / ".venv" / "bin").iterdir()}
+    assert "uvicorn" in installed
+    assert not installed & {"mypy", "pytest", "ruff", "uv"}, "a server needs no tests and no linters"
     for target in ("test", "lint"):
         done = make(made, target)
         assert done.returncode == 0, done.stdout + done.stderr
-    assert make(made, "check").stdout.startswith("shop 0.")
 
     # The user edits some files and deletes all samples.
     for folder in ("tools", "resources", "prompts", "jobs"):
