@@ -101,8 +101,9 @@ class Reader:
         """Run commands, and return their output. That of curl has no line about its progress."""
         known = "".join(f"{name}={value}\n" for name, value in self._variables.items())
         command = ["bash", "-e", "-o", "pipefail", "-c", f"exec </dev/null\n{known}{text}"]
-        options: Any = {"cwd": self.folder, "env": self._settings, "timeout": 120}
-        done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
+        done = subprocess.run(
+            command, cwd=self.folder, env=self._settings, capture_output=True, text=True, check=False, timeout=120
+        )
         assert done.returncode == 0, f"{text}\n{done.stdout}{done.stderr}"
         return done.stderr + done.stdout if "curl" not in text else done.stdout
 
