@@ -40,7 +40,8 @@ def test_the_way_is_short(end: str, steps: int, words: int) -> None:
 def figures(row: str) -> list[str]:
     """Return the cells of a row of the page with the figures."""
     (found,) = re.findall(rf"^\| {re.escape(row)} \| (.*) \|$", FIGURES.read_text(), re.MULTILINE)
-    return found.split(" | ")
+    cells: list[str] = found.split(" | ")
+    return cells
 
 
 @pytest.mark.parametrize("way", [*ways.LOCAL, *ways.SWARM], ids=lambda way: way.title)

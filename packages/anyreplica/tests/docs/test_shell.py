@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,18 +39,6 @@ def clone(tmp_path: Path) -> Path:
         if not entry.name.startswith((".venv", ".git", "build")):
             (folder / entry.name).symlink_to(entry)
     (folder / ".venv").symlink_to(sys.prefix)
-    return folder
-
-
-@pytest.fixture
-def commands(tmp_path: Path) -> Path:
-    """A folder for PATH with a make that never creates this environment again."""
-    folder = tmp_path / "commands"
-    folder.mkdir()
-    make = folder / "make"
-    old = " ".join(f"--old-file={sys.prefix}/{name}" for name in (".serves", ".ready"))
-    make.write_text(f'#!/bin/sh\nexec {shutil.which("make")} VENV={sys.prefix} {old} "$@"\n')
-    make.chmod(0o755)
     return folder
 
 

@@ -207,7 +207,7 @@ class Way:
         return len(text[text.index(self.begin) : text.index(self.end)].split())
 
 
-LOCAL = (
+LOCAL: tuple[Way, ...] = (
     Way("a FastMCP server, to three local replicas", _owner, OWNER, "# From", "\n## Deploy it to a Swarm"),
     Way(
         "a new project, to three local replicas",
@@ -224,7 +224,7 @@ LOCAL = (
         "\n## Your first job",
     ),
 )
-SWARM = (
+SWARM: tuple[Way, ...] = (
     Way(
         "a FastMCP server, to local replicas and a Swarm", _owner_to_swarm, OWNER, "# From", "Now three replicas answer"
     ),
