@@ -1,10 +1,7 @@
 """The export of spans to a collector. Only this module imports the SDK of OpenTelemetry."""
 
-import asyncio
-import contextlib
 import logging
 import os
-import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -18,14 +15,12 @@ from opentelemetry.trace import Status
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from anyreplica._version import __version__
+from anyreplica.features.tracing.last_spans import send_last
 from anyreplica.features.tracing.settings import TracingSettings
 
 logger = logging.getLogger(__name__)
 
 _SDK_OWN = "OTEL_EXPORTER_OTLP_TRACES_"
-
-_LAST_SECONDS = 2.0
-"""Time limit for the last spans at the end of the process, in seconds."""
 
 _CHATTY = (
     "opentelemetry.sdk._shared_internal",
@@ -58,28 +53,19 @@ class Export(SpanExporter):
         logging.getLogger(OTLPSpanExporter.__module__).addFilter(self._keep)
         provider.add_span_processor(BatchSpanProcessor(self))
 
+    @property
+    def is_used(self) -> bool:
+        """Whether spans come here. They do not if the author or `opentelemetry-instrument` has set a provider."""
+        return trace.get_tracer_provider() is self._provider
+
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Send the remaining spans on exit, for at most `_LAST_SECONDS`."""
+        """Send the remaining spans on exit, see `send_last`."""
         try:
             yield
         finally:
             if not self._is_away:
-                await self._send_last()
-
-    async def _send_last(self) -> None:
-        loop, done = asyncio.get_running_loop(), asyncio.Event()
-
-        def send() -> None:
-            self._provider.shutdown()
-            with contextlib.suppress(RuntimeError):  # the loop is closed, so no task waits for this event
-                loop.call_soon_threadsafe(done.set)
-
-        # Not a thread of a pool: Python waits until such a thread ends, and the SDK waits up to 30 s for a collector.
-        threading.Thread(target=send, name="last-spans", daemon=True).start()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_LAST_SECONDS):
-                await done.wait()
+                await send_last(self._provider.shutdown)
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Send a batch of spans. The SDK calls this method in its own thread."""

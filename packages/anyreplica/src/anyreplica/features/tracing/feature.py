@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from anyreplica._version import __version__
 from anyreplica.feature import Feature, Parts, Position, Replica
+from anyreplica.features.tracing.last_spans import flushing
 from anyreplica.features.tracing.settings import TracingSettings
 from anyreplica.http.request_record import FAULT, LONGEST, RequestRecord, mcp_paths, path_of, quiet_paths, record_of
 from anyreplica.http.responses import BEGINNINGS
@@ -192,6 +193,11 @@ def _method(scope: Scope) -> str:
     return method if method in _METHODS else _HTTP
 
 
+def _last_spans(traced: "Export | None") -> AbstractAsyncContextManager[None]:
+    """Return a context manager that sends the remaining spans on exit: ours, or those of the author's provider."""
+    return traced.running() if traced is not None and traced.is_used else flushing()
+
+
 class Tracing(Feature):
     """Makes a span for each request. It comes first, because the core checks only once whether tracing is on."""
 
@@ -204,11 +210,11 @@ class Tracing(Feature):
 
     def attach(self, replica: Replica) -> Parts:
         traced = tracing(self.settings, replica.name)
+        last = _last_spans(traced)
         if traced is None:
-            return Parts()
+            return Parts(running=[last])
         around = partial(TracingMiddleware, settings=self.settings)
-        return Parts(middleware=[(Position.OUTERMOST, around)], on_message=[read_parent], running=[traced.running()])
+        return Parts(middleware=[(Position.OUTERMOST, around)], on_message=[read_parent], running=[last])
 
     def in_worker(self, name: str) -> Sequence[AbstractAsyncContextManager[None]]:
-        traced = tracing(self.settings, name)
-        return [] if traced is None else [traced.running()]
+        return [_last_spans(tracing(self.settings, name))]
