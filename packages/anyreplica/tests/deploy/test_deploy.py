@@ -184,7 +184,7 @@ def test_a_renewed_certificate_is_kept(swarm: Swarm, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_bounds_of_automatic_scaling_are_kept(swarm: Swarm) -> None:
     """`make deploy` keeps the bounds of each service that is scaled automatically, unless a variable sets others."""
-    swarm.deploy(OVERLAYS=f"{JOBS} deploy/autoscale.yml", AUTOSCALE_MAX="20")
+    swarm.deploy(OVERLAYS=f"{JOBS} deploy/autoscale.yml", AUTOSCALE_MAX="20", AUTOSCALE_DOWN_SECONDS="60")
     told = swarm.deploy(AUTOSCALE_WORKERS="true", AUTOSCALE_WORKERS_MAX="30")
     assert "Keeping AUTOSCALE_MAX=20 of the running stack." in told
     assert "Keeping AUTOSCALE_WORKERS" not in told
@@ -193,6 +193,7 @@ def test_the_bounds_of_automatic_scaling_are_kept(swarm: Swarm) -> None:
     labels = [swarm.state["services"][f"mcp-swarm_{name}"]["Spec"]["Labels"] for name in ("mcp", "worker")]
     assert [each["anyreplica.autoscale"] for each in labels] == ["true", "true"]
     assert [each["anyreplica.autoscale.max"] for each in labels] == ["25", "30"]
+    assert labels[0]["anyreplica.autoscale.down-seconds"] == "60"
 
 
 def test_the_components_are_kept(swarm: Swarm) -> None:
