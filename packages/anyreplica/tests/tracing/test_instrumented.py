@@ -53,12 +53,11 @@ def started(
     collector: Collector,
     folder: Path,
     replicas: tuple[str, ...],
-    *,
-    in_module: bool = False,
+    module: str = _SERVER,
     **settings: str,
 ) -> Server:
-    """Start replicas of the server of an author. `in_module`: the module sets tracing up."""
-    (folder / "server.py").write_text(_PROVIDER + _SERVER if in_module else _SERVER)
+    """Start replicas of the server of an author. Without a module that sets tracing up, the command does."""
+    (folder / "server.py").write_text(module)
     settings = {
         "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": f"http://127.0.0.1:{collector.port}/v1/traces",
         "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
@@ -67,7 +66,7 @@ def started(
         **settings,
     }
     command = ("-m", "anyreplica", "run", str(folder / "server.py"), *replicas)
-    server = start_server(command=command, within=() if in_module else INSTRUMENT, **settings)
+    server = start_server(command=command, within=INSTRUMENT if module == _SERVER else (), **settings)
     server.wait_ready()
     return server
 
@@ -115,12 +114,12 @@ def test_our_own_traces_beside_it(
 
 
 @pytest.mark.parametrize("replicas", [ONE, TWO])
-@pytest.mark.parametrize("in_module", [False, True])
+@pytest.mark.parametrize("module", [_SERVER, _PROVIDER + _SERVER], ids=["command", "module"])
 def test_the_last_spans_are_sent(
-    start_server: StartServer, collector: Collector, tmp_path: Path, in_module: bool, replicas: tuple[str, ...]
+    start_server: StartServer, collector: Collector, tmp_path: Path, module: str, replicas: tuple[str, ...]
 ) -> None:
     """A replica that stops sends the spans that wait: by default, they wait for 5 s."""
-    server = started(start_server, collector, tmp_path, replicas, in_module=in_module)
+    server = started(start_server, collector, tmp_path, replicas, module)
     callers = [Caller() for _ in range(4)]
     for caller in callers:
         call(server.url, "stateless", "tools/call", {"name": "fast"}, traceparent=caller.traceparent)
