@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.kubernetes.release import Release, node_ready, of_node
+from tests.kubernetes.release import Release, node_ready, start_node
 
 
 @pytest.fixture(autouse=True)
@@ -14,7 +14,7 @@ def whole_cluster() -> None:
     if os.environ.get("CLUSTER_NODES"):
         for number in (1, 2, 3):
             if not node_ready(number):
-                of_node("start", number)
+                start_node(number)
 
 
 @pytest.fixture(scope="session")

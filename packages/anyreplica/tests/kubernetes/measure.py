@@ -14,7 +14,18 @@ import time
 from pathlib import Path
 
 from conftest import until
-from tests.kubernetes.release import INGRESS_PORT, NAME, PORT, URL, Release, kubectl, node_of, node_ready, of_node
+from tests.kubernetes.release import (
+    INGRESS_PORT,
+    NAME,
+    PORT,
+    URL,
+    Release,
+    kubectl,
+    node_of,
+    node_ready,
+    of_node,
+    start_node,
+)
 from tests.swarm.stack import HALF_A_SECOND
 from tests.swarm.table import Table
 from tests.swarm.test_events import end
@@ -104,7 +115,7 @@ class Measure(Table):
         try:
             self.measure("a node is unplugged", self.lose)
         finally:
-            of_node("start", 3)
+            start_node(3)
 
 
 def main() -> None:

@@ -7,10 +7,12 @@
 import json
 import os
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import Any
 
 from conftest import ROOT, until
+from tests import guard
 from tests.helm.chart import CHART
 
 NAME = "shop"
@@ -38,8 +40,24 @@ def kubectl(*arguments: str) -> str:
 
 
 def of_node(verb: str, number: int, *command: str) -> str:
-    """Stop or start a node (`kill`, `start`), or run a command there (`ssh`)."""
+    """Stop a node (`kill`), or run a command there (`ssh`)."""
     return run(os.environ["CLUSTER_NODES"], verb, str(number), *command)
+
+
+def start_node(number: int) -> None:
+    """Start a node again, and wait until it is ready.
+
+    It is no child of this run, and does not have the variable of its guard. Otherwise the guard would end the node with
+    the run, and the run would fail.
+    """
+    environment = {name: value for name, value in os.environ.items() if name != guard.VARIABLE}
+    script = '"$1" start "$2" >"$3.log" 2>&1; echo $? >"$3.new"; mv "$3.new" "$3"'
+    with tempfile.TemporaryDirectory() as folder:
+        ended, log = Path(folder) / "ended", Path(folder) / "ended.log"
+        command = ["setsid", "--fork", "sh", "-c", script, "-", os.environ["CLUSTER_NODES"], str(number), str(ended)]
+        subprocess.run(command, env=environment, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        until(ended.exists, lambda: f"node {number} is ready: {log.read_text()}", 400)
+        assert ended.read_text() == "0\n", log.read_text()
 
 
 def node_ready(number: int) -> bool:

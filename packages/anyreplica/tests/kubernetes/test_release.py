@@ -19,6 +19,7 @@ from tests.kubernetes.release import (
     node_of,
     node_ready,
     of_node,
+    start_node,
     wait_until_node_forgets,
 )
 from tests.swarm.stack import failures, load
@@ -187,7 +188,7 @@ def test_a_lost_node_is_replaced(release: Release, tmp_path: Path) -> None:
             )
             running.stop()
         finally:
-            of_node("start", 3)
+            start_node(3)
     print(f"Killed at {killed:.1f} s, noticed at {noticed:.1f} s, forgotten at {forgotten:.1f} s. All failed calls:")
     print(*running.failed(0), sep="\n")
     assert running.failed(killed - 5), "the load reaches the lost node"

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from conftest import until
-from tests.kubernetes.release import IMAGE, PORT, URL, Release, kubectl, node_of, of_node
+from tests.kubernetes.release import IMAGE, PORT, URL, Release, kubectl, node_of, of_node, start_node
 from tests.swarm.users import SECONDS, converse
 
 pytestmark = [
@@ -82,6 +82,6 @@ def test_jobs_survive_a_lost_node(sharing: Release) -> None:
         until(all_ended, "all jobs have ended", 400)
         last = found()
     finally:
-        of_node("start", lost)
+        start_node(lost)
     assert {each["status"] for each in last} == {"completed"}
     assert max(int(str(each["attempts"])) for each in last) == 2
