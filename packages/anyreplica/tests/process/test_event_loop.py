@@ -8,7 +8,7 @@ import uvicorn
 
 from anyreplica import Settings
 from anyreplica.process.replica import uvicorn_options
-from conftest import StartServer, until
+from conftest import StartServer, free_port, until
 from tests.calls import call, post, text
 from tests.replicas import Family, asking
 from tests.starts import start
@@ -30,7 +30,7 @@ def test_the_setting_chooses_the_loop(settings: Settings, module: str) -> None:
 def test_a_missing_loop_is_one_line(monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> None:
     """Without the package uvloop, no process starts, and the line names the variable."""
     monkeypatch.setitem(sys.modules, "uvloop", None)
-    done = start(*arguments, LOG_LEVEL="WARNING", JOBS_URL="redis://localhost:1/0")
+    done = start(*arguments, LOG_LEVEL="WARNING", JOBS_URL="redis://localhost:1/0", MCP_PORT=str(free_port()))
     told = "EVENT_LOOP=uvloop: uvloop is not installed; install it, or set EVENT_LOOP=asyncio\n"
     assert (done.returncode, done.stderr) == (3, told)
 
