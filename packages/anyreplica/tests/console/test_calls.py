@@ -31,8 +31,9 @@ def test_messages_are_shown_while_the_tool_runs(tried: Server, open_console: Ope
         assert "You have cancelled the call." in entry.result()
         expect(line).to_be_visible()
         if tool == "report_and_wait":
-            expect(line.get_by_role("progressbar")).to_have_js_property("value", 1)
-            expect(line.get_by_role("progressbar")).to_have_js_property("max", 2)
+            bar = line.get_by_role("progressbar", name="Progress")
+            expect(bar).to_have_js_property("value", 1)
+            expect(bar).to_have_js_property("max", 2)
         else:
             expect(line).to_contain_text("info")
 
