@@ -136,14 +136,15 @@ spec:
               containerPort: 8000
               protocol: TCP
           # A worker answers the same probes as a replica. The time limits are long, because on a node under full load
-          # an answer can take seconds.
+          # an answer can take seconds. There, a start can take more than a minute, so it has three: what is killed then
+          # would only start again, and make the node busier.
           startupProbe:
             httpGet:
               path: {{ $paths.READINESS_PATH | default "/readyz" }}
               port: http
             periodSeconds: 2
             timeoutSeconds: 5
-            failureThreshold: 30
+            failureThreshold: 90
           readinessProbe:
             httpGet:
               path: {{ $paths.READINESS_PATH | default "/readyz" }}

@@ -231,6 +231,14 @@ def test_the_pods_of_a_lost_node_are_replaced_soon() -> None:
     assert own == {"key": "shop", "operator": "Exists"}
 
 
+@pytest.mark.parametrize("name", ["shop-anyreplica", "shop-anyreplica-worker"])
+def test_a_start_may_take_three_minutes(name: str) -> None:
+    """Where many pods start at once, a start took more than a minute. The probe must not kill such a pod."""
+    (container,) = pod(one(MATRIX["worker"], "Deployment", name))["containers"]
+    probe = container["startupProbe"]
+    assert probe["periodSeconds"] * probe["failureThreshold"] == 180
+
+
 def test_the_minimal_redis_follows_the_rules_of_the_pods() -> None:
     """It gets signals itself, pulls its image with the same login, and runs on the same nodes.
 
