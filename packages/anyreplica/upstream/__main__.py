@@ -2,7 +2,7 @@
 
 A test counts if it passes with the HTTP app of FastMCP or of the SDK (the control). The tests run with anyreplica
 first, and only those that fail run with the control. The exit code is 1 if a test differs and `differences.toml` does
-not have it, if `differences.toml` has a test that passes, or if all tests ran and too few of them pass (`Suite.bound`).
+not have it, if `differences.toml` has a test that passes, or if all tests ran and fewer than `Suite.bounds` pass.
 """
 
 import argparse
@@ -53,7 +53,7 @@ def main() -> int:
         passing &= {test for test in control if _passed(control, test)}
     else:
         passing -= failed - differing
-    bound = suite.bound if not options.tests and options.share == 1 else None
+    bound = suite.bounds[options.sessions] if not options.tests and options.share == 1 else None
     return report(ours, passing, differing, known, bound)
 
 
