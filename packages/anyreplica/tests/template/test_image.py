@@ -93,7 +93,7 @@ def test_a_project_with_the_wheel_gets_an_image(tmp_path: Path) -> None:
     assert built.returncode == 0, built.stdout + built.stderr
     try:
         checked = docker("run", "--rm", "shop:test", "python", "-m", "server", "check")
-        assert re.match(r"shop 0\.\S+ \(anyreplica 0\.2\.0\): settings and components are valid\.\n", checked)
+        assert " (anyreplica 0.2.0): settings and components are valid.\n" in checked
         assert f"file:///tmp/packages/{wheel.name}" in docker("run", "--rm", "shop:test", "python", "-c", WHERE_FROM)
         with running("--read-only", "--tmpfs", "/tmp", "shop:test") as name:  # noqa: S108
             wait_healthy(name)
