@@ -153,7 +153,7 @@ def _photograph_console() -> None:
         page.get_by_role("tab", name="Swarm").click()
         page.get_by_role("button", name="Send 300 calls").click()
         page.get_by_text("300 calls answered by").wait_for()
-        page.screenshot(path=IMAGES / "console-swarm.png")
+        page.screenshot(path=IMAGES / "console-swarm.png", full_page=True)
         page.get_by_role("tab", name="Connect").click()
         page.screenshot(path=IMAGES / "console-connect.png")
         browser.close()
