@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from anyreplica.features.keys.key import hash_of
 from conftest import Server, until
@@ -66,6 +66,14 @@ class Console:
     def speak(self, version: str) -> None:
         """Choose the protocol version."""
         self.page.get_by_label("Protocol version").select_option(label=version)
+
+    def send_calls(self) -> Locator:
+        """Send 300 calls in the tab *Swarm*, wait for their replies, and return the panel of the tab."""
+        self.tab("Swarm")
+        self.page.get_by_role("button", name="Send 300 calls").click()
+        panel = self.page.get_by_role("tabpanel", name="Swarm")
+        expect(panel.get_by_text("300 calls answered by")).to_be_visible(timeout=60_000)
+        return panel
 
     def open(self, name: str) -> "Entry":
         """Open the entry of a component. It must be in one tab only, as all but jobs are."""

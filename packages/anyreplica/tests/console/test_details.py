@@ -34,9 +34,9 @@ def _started(open_console: OpenConsole, server: Server) -> Locator:
     """Start a job in the page. Return the entry of the job."""
     console = open_console(server.url)
     console.tab("Jobs")
-    entry = console.page.get_by_role("tabpanel", name="Jobs").locator('details.entry[data-entry="export_data"]')
-    entry.locator("summary").click()
-    entry.locator('[data-name="rows"]').fill("3")
+    job = console.open_in(console.page.get_by_role("tabpanel", name="Jobs"), "export_data")
+    job.fill("rows", "3")
+    entry = job.element
     entry.get_by_role("button", name="Start the job").click()
     with console.page.expect_response(lambda reply: reply.request.method == "POST") as caught:
         entry.get_by_role("button", name="Yes, start it").click()
@@ -79,11 +79,7 @@ def test_a_job_as_typescript_is_started(tried: Server, open_console: OpenConsole
 
 def test_many_calls_have_a_distribution(tried: Server, open_console: OpenConsole) -> None:
     """The page groups the calls by their times, and says how fast each replica has answered, as the load test does."""
-    console = open_console(tried.url)
-    console.tab("Swarm")
-    console.page.get_by_role("button", name="Send 300 calls").click()
-    panel = console.page.get_by_role("tabpanel", name="Swarm")
-    expect(panel.get_by_text("300 calls answered by")).to_be_visible(timeout=60_000)
+    panel = open_console(tried.url).send_calls()
     groups = panel.get_by_role("region", name="Distribution of the times").locator("tbody tr").all_inner_texts()
     counts = [re.fullmatch(r"([\d.]+) to ([\d.]+) ms\s+(\d+)\s*", each) for each in groups]
     assert sum(int(each[3]) for each in counts if each) == 300

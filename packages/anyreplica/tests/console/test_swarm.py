@@ -23,11 +23,7 @@ def _known(url: str) -> dict[str, dict[str, object]]:
 
 def test_calls_are_drawn_by_replica(tried: Server, open_console: OpenConsole) -> None:
     """The page sends 300 calls, and shows how many of them each replica has answered, and how fast."""
-    console = open_console(tried.url)
-    console.tab("Swarm")
-    console.page.get_by_role("button", name="Send 300 calls").click()
-    panel = console.page.get_by_role("tabpanel", name="Swarm")
-    expect(panel.get_by_text("300 calls answered by")).to_be_visible(timeout=60_000)
+    panel = open_console(tried.url).send_calls()
     assert panel.locator("svg circle").count() == 300
     assert re.search(r"[\d.]+ s since the first call", panel.locator("svg[role=img]").text_content() or "")
     rows = panel.get_by_role("region", name="Calls by replica").locator("tbody tr")

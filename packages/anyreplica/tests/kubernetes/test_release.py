@@ -93,7 +93,7 @@ def test_calls_of_14_seconds_outlive_an_upgrade(release: Release, tmp_path: Path
     assert failures(runs) == []
     assert release.images() == {tag}
     assert min(running.slower_than(0)) > 13  # the clocks of the nodes are not exact
-    # Each of the six replicas has ended calls, and so have those that were running when the upgrade began.
+    # The old replicas have answered the calls that ran when the upgrade began. Each new one has answered, too.
     assert len(running.served(0, begun)) == 3
     assert len(running.served(0, running.seconds)) >= 6
 
@@ -150,7 +150,7 @@ def test_a_drained_node_fails_no_request(release: Release, tmp_path: Path) -> No
 
 @pytest.mark.slow
 def test_scaling_fails_no_request(release: Release, tmp_path: Path) -> None:
-    """3, 8 and 3 replicas: no request fails."""
+    """No request fails while the release is scaled from 3 replicas to 8, and back to 3."""
     release.wait()
     with load(URL, tmp_path, RATE) as running:
         running.wait_for(2 * RATE)

@@ -89,7 +89,7 @@ def test_a_client_without_the_capability_is_not_asked(
 
 
 def test_rounds_need_the_capability(asking_fleet: Fleet) -> None:
-    """A client that lacks the capability for a question gets FastMCP's error, and its text names the capability."""
+    """A client that cannot answer a question gets FastMCP's error. Its text names the missing capability."""
     client = start(asking_fleet.url, {})
     error = client.call(asking_fleet.urls, "test_input_required_result_sampling", lambda _: {})["error"]
     assert error["code"] == -32602

@@ -118,7 +118,7 @@ def test_our_own_traces_beside_it(
 def test_the_last_spans_are_sent(
     start_server: StartServer, collector: Collector, tmp_path: Path, module: str, replicas: tuple[str, ...]
 ) -> None:
-    """A replica that stops sends the spans that wait: by default, they wait for 5 s."""
+    """A replica that stops sends the spans that it has not sent yet. By default, a span waits for up to 5 s."""
     server = started(start_server, collector, tmp_path, replicas, module)
     callers = [Caller() for _ in range(4)]
     for caller in callers:

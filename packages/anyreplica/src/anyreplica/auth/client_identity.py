@@ -98,8 +98,8 @@ class ClientIdentities:
     def share_of(self, scope: Scope) -> str:
         """Return the caller whose share of a limit a request uses.
 
-        Without authentication, the share belongs to the address of the client. If a proxy is in front of the replica
-        and TRUSTED_PROXIES does not name it, all clients of this proxy use the share of the proxy's address.
+        Without authentication, each client address has a share. If a proxy is in front of the replica and is not in
+        TRUSTED_PROXIES, all clients of this proxy have one share together: that of the proxy's address.
         """
         client = scope.get("client")
         return self.of(scope) or (client[0] if client else ANYBODY)

@@ -13,8 +13,8 @@ SECONDS = 15.0
 """The figures are averages of this time, in seconds."""
 
 _OLDEST_SECONDS = 60.0
-"""If two looks are further apart than `SECONDS`, because an answer of Docker was late, the CPU time and the other
-counters are compared with a reading of at most this age, in seconds."""
+"""Maximum age of the reading with which the CPU time and the other counters are compared, in seconds. It may be older
+than `SECONDS` if an answer of Docker was late, so that two looks are further apart."""
 
 _LEAST_CALLS = 20
 """With fewer observations, a 99th percentile says nothing, and the calls count as fast."""

@@ -14,7 +14,7 @@ def warning(local: str, present: Collection[SwarmTask]) -> str:
     list of the images of the other nodes. A drained node needs no image.
 
     Args:
-        local: The image, which the node that this program talks to has.
+        local: The image. The node that this program talks to has it.
         present: The tasks of the stack.
 
     Raises:

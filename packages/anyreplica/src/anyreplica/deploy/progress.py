@@ -9,7 +9,7 @@ from anyreplica.deploy.running import RunningService, services
 from anyreplica.deploy.tasks import SwarmTask, tasks
 
 _SILENT_SECONDS = 10
-"""After so many seconds without a line, one line says that the deployment goes on."""
+"""Time without a new line after which a line says that the deployment goes on, in seconds."""
 
 
 class DeployProgress:
@@ -52,7 +52,7 @@ class DeployProgress:
             self.read()
 
     def show_life(self) -> None:
-        """After some seconds without a line, print what docker still waits for."""
+        """If no line was printed for `_SILENT_SECONDS`, print what the deployment still waits for."""
         if time.monotonic() - self._spoke < _SILENT_SECONDS:
             return
         late = [name for name, waits in self._waiting.items() if waits]

@@ -32,8 +32,8 @@ async def send_last(send: Callable[[], object]) -> None:
 async def flushing() -> AsyncIterator[None]:
     """Send the remaining spans of another tracer provider on exit.
 
-    The author or `opentelemetry-instrument` has set it. A provider sends its spans at the exit of Python. A replica of
-    `run --replicas` is a fork, and Python does not call in a fork what was registered before.
+    The author or `opentelemetry-instrument` has set this provider. It sends its spans when Python exits. But a replica
+    of `run --replicas` is a forked process, and Python does not call the exit functions of the parent process there.
     """
     try:
         yield
