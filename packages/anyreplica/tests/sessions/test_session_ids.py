@@ -238,3 +238,32 @@ def test_the_reply_to_initialize_has_the_session_id(settings: dict[str, Any]) ->
         reply = client.http.post("/mcp", json=request("initialize", opening), headers={"Accept": BOTH})
         assert reply.status_code == 200
         assert reply.headers["mcp-session-id"]
+
+
+class _Telling(Middleware):
+    """Middleware that sends log messages of 40 KiB, 20 KiB and 40 KiB before the result of `initialize`."""
+
+    async def on_initialize(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
+        assert context.fastmcp_context is not None
+        for letter, kibibytes in (("a", 40), ("b", 20), ("c", 40)):
+            await context.fastmcp_context.log(letter * kibibytes * 1024)
+        return await call_next(context)
+
+
+@pytest.mark.parametrize("accept", [BOTH, "application/json"])
+@pytest.mark.parametrize("mode", ["ask", "full"])
+def test_messages_wait_for_the_session_id(mode: str, accept: str) -> None:
+    """What a server sends during `initialize` comes before its result, up to 64 KiB, if the client reads events."""
+    opening = {"protocolVersion": VERSION, "capabilities": {}, "clientInfo": INFO}
+    mcp = FastMCP("server", middleware=[_Telling()])
+    settings: dict[str, Any] = {"handshake_sessions": mode}
+    with replica(lambda: create_app(mcp, Settings(mcp_components=(), **settings))) as client:
+        reply = client.http.post("/mcp", json=request("initialize", opening), headers={"Accept": accept})
+    assert reply.status_code == 200
+    assert reply.headers["mcp-session-id"]
+    if accept != BOTH:
+        assert reply.json()["result"]["serverInfo"]["name"] == "server"
+        return
+    *told, last = [json.loads(line.removeprefix("data: ")) for line in reply.text.splitlines() if "data: " in line]
+    assert [each["params"]["data"]["msg"][0] for each in told] == ["a", "b"]
+    assert last["result"]["serverInfo"]["name"] == "server"

@@ -132,13 +132,23 @@ _CANCELLED, _PROGRESS = "notifications/cancelled", "notifications/progress"
 """The notifications of a client that belong to a running call."""
 
 
+_MOST_BYTES = 64 * 1024
+"""Maximum size of all messages that wait for the result of an `initialize`, in bytes."""
+
+
 class StartReply(Reply):
-    """The reply to `initialize`. Nothing comes before the result, because the head has the id of the new session."""
+    """The reply to `initialize`. All messages wait for the result, because the head has the id of the new session."""
+
+    _messages: tuple[bytes, ...] = ()
 
     async def event(self, message: bytes, *, last: bool = False, needed: bool = False) -> None:
-        """Send the result, and drop all other messages."""
+        """Send the result; keep any other message until then. Beyond a limit, drop it."""
         if last:
-            await super().event(message, last=last, needed=needed)
+            for each in (*self._messages, message):
+                await super().event(each, last=each is message, needed=needed)
+        elif self.may_stream and sum(map(len, self._messages)) + len(message) <= _MOST_BYTES:
+            self._messages = (*self._messages, message)
+            self.as_events = True
 
 
 class SessionRequests:
