@@ -42,7 +42,6 @@ ENDLESS.append({"again": ENDLESS})
         (math.nan, "NaN is not a JSON number"),
         ({"a": [1, {"b": -math.inf}]}, "a.1.b: -Infinity is not a JSON number"),
         ({"a": {math.inf}}, "a.0: Infinity is not a JSON number"),
-        (deque([1, math.nan]), "1: NaN is not a JSON number"),
         ({3: math.nan}, "3: NaN is not a JSON number"),
         ("\ud800", "the text is not Unicode"),
         ([Named(label="\ud800")], "0.label: the text is not Unicode"),
@@ -59,6 +58,14 @@ def test_the_place_and_the_reason(value: Any, fault: str) -> None:
         with pytest.raises(ValueError, match=r"."):
             check({"within": [value]})
         assert json_fault(value, check) == fault
+
+
+def test_a_deque_is_a_list() -> None:
+    """Pydantic 2.12 does not know it, so in the result of a tool, FastMCP writes it as text with that version."""
+    for check in (check_value, check_contents):
+        with pytest.raises(ValueError, match=r"."):
+            check([deque([1, math.nan])])
+        assert json_fault(deque([1, math.nan]), check) == "1: NaN is not a JSON number"
 
 
 def test_an_object_of_an_unknown_type() -> None:
