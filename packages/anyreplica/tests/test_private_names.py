@@ -41,6 +41,7 @@ IMPORTED = {
     "fastmcp.server.dependencies._current_server": "the server of the running call",
     "fastmcp.server.providers.proxy._CacheEntry": "a list of components that a proxy keeps",
     "fastmcp.server.providers.wrapped_provider._WrappedProvider": "a provider with transforms around it",
+    "fastmcp.telemetry._SUPPRESS_KEY": "suppresses the spans of FastMCP",
     "fastmcp.tools.function_tool._ToolBodyError": "marks pydantic's errors that a tool's body raised",
     "mcp.server._otel.OpenTelemetryMiddleware": "it stays outside of our middleware",
     "mcp.server.runner._extract_meta": "the typed _meta of a request",

@@ -7,6 +7,7 @@ import asyncio
 import contextvars
 import inspect
 import weakref
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,11 @@ from mcp.server.connection import Connection
 from mcp.server.runner import ServerRunner
 from mcp.server.session import ServerSession
 from mcp_types import CallToolRequestParams, CallToolResult, TextContent
+from mcp_types.version import LATEST_HANDSHAKE_VERSION
 from pydantic import BaseModel
 
 from anyreplica.mcp.compat import mounts, sdk, unchecked
+from anyreplica.mcp.compat.connection import UnknownClient, needs_cleanup
 
 
 def test_a_handler_of_the_sdks_server_can_be_removed() -> None:
@@ -98,6 +101,20 @@ def test_a_request_context_has_the_fields_of_lazy_request_context() -> None:
     fields = {"session", "request_id", "meta", "request", "protocol_version", "close_sse_stream", "lifespan_context"}
     assert set(FastMCPRequestContext.__dataclass_fields__) == fields | {"_srctx"}
     assert all(name in vars(sdk.LazyRequestContext) for name in (*fields, "_srctx"))
+
+
+def test_the_connection_of_an_unknown_client_is_like_that_of_the_sdk() -> None:
+    """It has the attributes of the connection that the SDK makes from missing values."""
+    theirs = Connection.from_envelope(LATEST_HANDSHAKE_VERSION, None, None)
+    ours = UnknownClient(LATEST_HANDSHAKE_VERSION, theirs.outbound)
+    assert not needs_cleanup(ours)
+    assert ours.initialized.is_set()
+    assert isinstance(ours.exit_stack, AsyncExitStack)
+    for name in vars(theirs).keys() - {"initialized", "exit_stack"}:
+        assert getattr(ours, name) == getattr(theirs, name), name
+    assert vars(ours).keys() == vars(theirs).keys()
+    ours.exit_stack.callback(list)
+    assert needs_cleanup(ours)
 
 
 def test_the_methods_of_the_sdks_runner_have_these_parameters() -> None:

@@ -13,6 +13,7 @@ from starlette.types import Scope
 
 from anyreplica.components.problems import LONGEST_TEXT
 from anyreplica.http.request_record import RequestRecord
+from anyreplica.mcp.compat.connection import UnknownClient
 from anyreplica.mcp.message import Request
 from anyreplica.mcp.reply import Reply
 
@@ -107,7 +108,7 @@ class NoClientChannel:
 
     def connection(self, call: "Call", outbound: Outbound) -> Connection:
         """Return a connection of a call without a session. The client's capabilities are unknown."""
-        return Connection.from_envelope(call.version, None, None, outbound=outbound)
+        return UnknownClient(call.version, outbound)
 
     def session_key(self, call: "Call") -> str:  # noqa: ARG002
         """Return an empty text."""

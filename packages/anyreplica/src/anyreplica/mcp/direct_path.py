@@ -12,15 +12,13 @@ from typing import Any
 
 from fastmcp import FastMCP
 from fastmcp.server.middleware import MiddlewareContext
-from fastmcp.telemetry import suppress_fastmcp_telemetry
-from fastmcp.tools import ToolResult
 from fastmcp.utilities.versions import VersionSpec
 
 from anyreplica.components import arguments as arguments_
 from anyreplica.components.deadline import END
 from anyreplica.components.outcome import Handover
 from anyreplica.mcp.call import Call
-from anyreplica.mcp.compat.sdk import Binding, selected_version
+from anyreplica.mcp.compat.sdk import Binding, selected_version, suppress_spans
 from anyreplica.mcp.compat.unchecked import tool_params
 from anyreplica.mcp.fast_path import reply_to, run_middleware, wait_for
 from anyreplica.mcp.fastmcp_path import HANDSHAKE_FULL, STATELESS_FULL, FastMcpPath
@@ -57,17 +55,22 @@ class DirectPath:
             return Handover()  # the FastMCP path checks many arguments before it validates them
         version = selected_version(params.get("_meta"))
         END.set(time.monotonic() + plan.seconds)  # this task runs this call only, so the deadline affects no other call
-        context: MiddlewareContext[Any] = MiddlewareContext(
+        spec = VersionSpec(eq=version) if version else None
+        call_tool = partial(self.mcp.call_tool, version=spec, run_middleware=False)
+        context = self.binding.bind(call)
+        suppress_spans()  # this path is only taken while tracing is off
+        if not plan.steps:
+            return await run_middleware(call, plan, None, lambda _: call_tool(plan.name, dict(arguments)))
+        of_call: MiddlewareContext[Any] = MiddlewareContext(
             message=tool_params(plan.name, arguments, {"fastmcp": {"version": version}} if version else None),
             source="client",
             type="request",
             method="tools/call",
-            fastmcp_context=self.binding.bind(call),
+            fastmcp_context=context,
         )
-        spec = VersionSpec(eq=version) if version else None
-        with suppress_fastmcp_telemetry():  # this path is only taken while tracing is off
-            return await run_middleware(call, plan, context, partial(self._body, spec))
+        return await run_middleware(call, plan, of_call, lambda last: call_tool(*_called(last)))
 
-    async def _body(self, version: VersionSpec | None, context: MiddlewareContext[Any]) -> ToolResult:
-        message = context.message
-        return await self.mcp.call_tool(message.name, message.arguments or {}, version=version, run_middleware=False)
+
+def _called(context: MiddlewareContext[Any]) -> tuple[str, dict[str, Any]]:
+    """Return the name and the arguments of the tool that middleware pass on."""
+    return context.message.name, context.message.arguments or {}

@@ -24,15 +24,14 @@ from anyreplica.mcp.plan import DirectPlan, Plan
 from anyreplica.mcp.planning import Plans
 from anyreplica.process.tasks import start_eagerly
 
-CallTool = Callable[[MiddlewareContext[Any]], Awaitable[Any]]
+CallTool = Callable[[Any], Awaitable[Any]]
 
 
-async def run_middleware(
-    call: Call, plan: Plan | DirectPlan, context: MiddlewareContext[Any], body: CallTool
-) -> bytes | Handover:
+async def run_middleware(call: Call, plan: Plan | DirectPlan, context: Any, body: CallTool) -> bytes | Handover:
     """Call a tool through the registered middleware, and return the response; or hand an unusual outcome over.
 
     Args:
+        context: what middleware see of the call. None: the plan has no steps.
         body: the innermost step, which calls the tool.
     """
     step = body

@@ -23,6 +23,7 @@ from anyreplica.http.responses import error_response, response
 from anyreplica.mcp.call import Call, HandlerFailed
 from anyreplica.mcp.call_span import noted_in_span
 from anyreplica.mcp.compat import sdk
+from anyreplica.mcp.compat.connection import needs_cleanup
 from anyreplica.mcp.compat.dispatch import Dispatch, SdkDispatch
 from anyreplica.mcp.compat.sdk_server import SdkServer
 from anyreplica.mcp.message import Notification, drop_null_token
@@ -125,7 +126,7 @@ class FastMcpPath:
                 return await runner.on_request(dispatch, request.method, request.params)
             finally:
                 del runner.on_request  # the cached method would keep the runner in a reference cycle
-                if sdk.needs_cleanup(runner.connection):
+                if needs_cleanup(runner.connection):
                     await aclose_shielded(runner.connection)
 
     async def observe(self, notification: Notification, version: str, scope: Scope) -> None:

@@ -25,6 +25,7 @@ from anyreplica.http.refusal import Refused
 from anyreplica.http.request_record import headers_of, note, record_of
 from anyreplica.http.responses import encode
 from anyreplica.mcp.call import NO_STREAM, Call, ClientRequestError, NoClientChannel
+from anyreplica.mcp.compat.connection import UnknownClient
 from anyreplica.mcp.compat.log_levels import SessionState
 from anyreplica.mcp.handshake_sessions import SESSION
 from anyreplica.mcp.message import Request
@@ -184,7 +185,7 @@ class SessionChannel:
         """
         session = self._session
         if session is None:
-            return Connection.from_envelope(call.version, None, None, outbound=outbound)
+            return UnknownClient(call.version, outbound)
         key = self.session_key(call) or None  # without it, FastMCP keeps no state
         connection = Connection(outbound, protocol_version=call.version, session_id=key, client_params=session.client)
         connection.initialized.set()

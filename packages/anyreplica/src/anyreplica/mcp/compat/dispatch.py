@@ -41,7 +41,10 @@ class Dispatch:
         if has_credentials(scope):
             drop_credentials(scope)
         self.http_request = HttpRequest(scope)
-        self.message_metadata = ServerMessageMetadata(request_context=self.http_request)
+
+    @property
+    def message_metadata(self) -> ServerMessageMetadata:
+        return ServerMessageMetadata(request_context=self.http_request)
 
     @property
     def can_send_request(self) -> bool:

@@ -29,6 +29,7 @@ from fastmcp.server.dependencies import (
 from fastmcp.server.extensions import ServerExtension
 from fastmcp.server.low_level import LowLevelServer
 from fastmcp.server.middleware import MiddlewareContext
+from fastmcp.telemetry import _SUPPRESS_KEY
 from fastmcp.tools import FunctionTool
 from fastmcp.tools.function_tool import _ToolBodyError
 from fastmcp.utilities.types import get_cached_typeadapter
@@ -37,12 +38,16 @@ from mcp.server.connection import Connection
 from mcp.server.context import ServerMiddleware, ServerRequestContext
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.server.runner import ServerRunner, _extract_meta
+from mcp.server.session import ServerSession
 from mcp.shared.dispatcher import Outbound
+from opentelemetry import context as tracing
 from pydantic import ValidationError
+from starlette.requests import Request as HttpRequest
 from uncalled_for import CycleError, frame_scope, get_dependency_parameters
 from uncalled_for.resolution import _Depends  # type: ignore[attr-defined]
 
 from anyreplica.mcp.call import Call
+from anyreplica.mcp.compat.connection import needs_cleanup
 from anyreplica.mcp.compat.dispatch import Dispatch
 
 
@@ -101,12 +106,14 @@ def runner_of(mcp: FastMCP, state: Any, version: str, client: tuple[Any, Any] = 
 
 def runner_of_call(mcp: FastMCP, state: Any, call: Call, dispatch: Dispatch) -> ServerRunner[Any]:
     """Return the SDK's runner for one call."""
-    outbound = dispatch.standalone
+    return ServerRunner(low_level(mcp), _connection(call, dispatch.standalone), state)
+
+
+def _connection(call: Call, outbound: Outbound) -> Connection:
+    """Return the SDK's connection for one call."""
     if call.modern:
-        connection = Connection.from_envelope(call.version, *call.client, outbound=outbound)
-    else:
-        connection = call.channel.connection(call, outbound)
-    return ServerRunner(low_level(mcp), connection, state)
+        return Connection.from_envelope(call.version, *call.client, outbound=outbound)
+    return call.channel.connection(call, outbound)
 
 
 def request_context_of(context: MiddlewareContext[Any]) -> ServerRequestContext[Any, Any] | None:
@@ -129,16 +136,11 @@ def call_of(request: ServerRequestContext[Any, Any]) -> Call | None:
     return outbound.call if isinstance(outbound, Dispatch) else None
 
 
-def needs_cleanup(connection: Connection) -> bool:
-    """Return whether a connection's exit stack contains anything."""
-    return bool(connection.exit_stack._exit_callbacks)  # type: ignore[attr-defined]
-
-
 def left_open() -> Connection | None:
     """Return the connection of the running call, if a middleware has left there what must end with the call."""
     context = fastmcp_request_ctx.get(None)
-    made = None if context is None else vars(context).get("_srctx")
-    connection: Connection | None = getattr(made.session, "_connection", None) if made is not None else None
+    session = None if context is None else vars(context).get("session")
+    connection: Connection | None = getattr(session, "_connection", None)
     return connection if connection is not None and needs_cleanup(connection) else None
 
 
@@ -286,11 +288,10 @@ class Binding:
         root: the server that got the request.
     """
 
-    __slots__ = ("_per_call", "_values", "mcp", "root", "state")
+    __slots__ = ("_per_call", "_values", "mcp", "state")
 
     def __init__(self, mcp: FastMCP, state: Any, root: FastMCP) -> None:
         self.mcp = mcp
-        self.root = root
         self.state = state
         self._values = _process_wide(mcp)
         # Some variables have their values in the whole process. Calls do not set these again.
@@ -347,8 +348,6 @@ class CallContext(Context):
 class LazyRequestContext(FastMCPRequestContext):
     """FastMCP's request context, as `bind_request_context` makes it, but each part is made at its first use."""
 
-    session = property(attrgetter("_srctx.session"))
-    request = property(attrgetter("_srctx.request"))
     protocol_version = property(attrgetter("_call.version"))
     lifespan_context = property(attrgetter("_binding.state"))
     close_sse_stream = None  # nothing to close: the event stream of a reply ends with the result
@@ -358,11 +357,36 @@ class LazyRequestContext(FastMCPRequestContext):
         self._call = call
 
     @cached_property
+    def _dispatch(self) -> Dispatch:
+        return Dispatch(self._call.request, self._call.scope, self._call)
+
+    @cached_property
+    def request(self) -> HttpRequest:  # type: ignore[override]
+        return self._dispatch.http_request
+
+    @cached_property
+    def session(self) -> ServerSession:  # type: ignore[override]
+        dispatch = self._dispatch
+        return ServerSession(dispatch, _connection(self._call, dispatch.standalone), request_meta=self._meta)
+
+    @cached_property
     def _srctx(self) -> ServerRequestContext[Any, Any]:  # type: ignore[override]
-        call, request = self._call, self._call.request
-        dispatch, meta = Dispatch(request, call.scope, call), _extract_meta(request.params)
-        runner = runner_of_call(self._binding.root, self._binding.state, call, dispatch)
-        return runner._make_context(dispatch, request.method, request.params, meta, call.version)
+        request = self._call.request
+        return ServerRequestContext(
+            session=self.session,
+            lifespan_context=self._binding.state,
+            protocol_version=self._call.version,
+            method=request.method,
+            params=request.params,
+            request_id=request.id,
+            meta=_extract_meta(request.params),
+            request=self.request,
+        )
+
+    @property
+    def _meta(self) -> Any:
+        meta = (self._call.request.params or {}).get("_meta")
+        return meta if isinstance(meta, Mapping) else None
 
     @property
     def request_id(self) -> str:  # type: ignore[override]
@@ -370,5 +394,10 @@ class LazyRequestContext(FastMCPRequestContext):
 
     @property
     def meta(self) -> dict[str, Any] | None:  # type: ignore[override]
-        meta = (self._call.request.params or {}).get("_meta")
-        return dict(meta) if isinstance(meta, Mapping) else None
+        meta = self._meta
+        return None if meta is None else dict(meta)
+
+
+def suppress_spans() -> None:
+    """Let FastMCP make no spans in the rest of this task, as its `suppress_fastmcp_telemetry` does in a block."""
+    tracing.attach(tracing.set_value(_SUPPRESS_KEY, True))
