@@ -60,7 +60,7 @@ def try_copier(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def make(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run make in a project."""
-    command = ["make", f"PYTHON={sys.base_prefix}/bin/python3", *arguments]
+    command = ["make", f"PYTHON={sys.base_prefix}/bin/python3", "VENV=.venv", *arguments]
     options: Any = {"cwd": folder, "env": environment(), "timeout": 500}
     return subprocess.run(command, capture_output=True, text=True, check=False, **options)
 
