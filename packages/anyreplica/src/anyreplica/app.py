@@ -22,7 +22,7 @@ from anyreplica.compose import compose
 from anyreplica.feature import Feature, PreparedServer
 from anyreplica.http.uvicorn.connections import allow_files
 from anyreplica.mcp.catalogue import Catalogue
-from anyreplica.mcp.compat import mounts, sdk, shared_dependencies
+from anyreplica.mcp.compat import contexts, mounts, shared_dependencies
 from anyreplica.mcp.compat.forwarding import forward_only
 from anyreplica.mcp.compat.http_app import added_by_http_app
 from anyreplica.mcp.compat.sdk_server import as_fastmcp
@@ -114,7 +114,7 @@ def create_app(
     components, setup = serve_components(mcp, settings, wraps, own_middleware)
     for feature in attached:
         feature.check_server(mcp, components, settings.planned)
-    sdk.serve_over_http(mcp)
+    contexts.serve_over_http(mcp)
     shared_dependencies.set_scope()
     mounts.search_without_tasks()
     all_middleware = (*added.middleware, *middleware)

@@ -27,7 +27,7 @@ from mcp_types import CallToolRequestParams, CallToolResult, TextContent
 from mcp_types.version import LATEST_HANDSHAKE_VERSION
 from pydantic import BaseModel
 
-from anyreplica.mcp.compat import mounts, sdk, unchecked
+from anyreplica.mcp.compat import contexts, mounts, unchecked
 from anyreplica.mcp.compat.connection import UnknownClient, needs_cleanup
 
 
@@ -100,7 +100,7 @@ def test_a_request_context_has_the_fields_of_lazy_request_context() -> None:
     """FastMCP's request context has exactly the fields of `LazyRequestContext`."""
     fields = {"session", "request_id", "meta", "request", "protocol_version", "close_sse_stream", "lifespan_context"}
     assert set(FastMCPRequestContext.__dataclass_fields__) == fields | {"_srctx"}
-    assert all(name in vars(sdk.LazyRequestContext) for name in (*fields, "_srctx"))
+    assert all(name in vars(contexts.LazyRequestContext) for name in (*fields, "_srctx"))
 
 
 def test_the_connection_of_an_unknown_client_is_like_that_of_the_sdk() -> None:
@@ -118,7 +118,7 @@ def test_the_connection_of_an_unknown_client_is_like_that_of_the_sdk() -> None:
 
 
 def test_the_methods_of_the_sdks_runner_have_these_parameters() -> None:
-    """The methods of the SDK's runner take the positional arguments that `mcp/sdk.py` passes."""
+    """The methods of the SDK's runner take the positional arguments that `mcp/compat` passes."""
     of_context = ["dctx", "method", "params", "meta", "protocol_version"]
     assert list(inspect.signature(ServerRunner._make_context).parameters)[1:] == of_context
     assert list(inspect.signature(ServerRunner._serialize).parameters)[1:] == ["method", "version", "result"]
@@ -164,7 +164,7 @@ def test_a_mounted_server_leaves_no_variable_behind() -> None:
 
     def scenario() -> None:
         server.set(weakref.ref(root))
-        with sdk.Binding(mounted, None, root).within():
+        with contexts.Binding(mounted, None, root).within():
             assert (get_server(), transport.get()) == (mounted, "streamable-http")
         assert get_server() is root
         assert transport.get() is None

@@ -18,7 +18,8 @@ from anyreplica.components import arguments as arguments_
 from anyreplica.components.deadline import END
 from anyreplica.components.outcome import Handover
 from anyreplica.mcp.call import Call
-from anyreplica.mcp.compat.sdk import Binding, selected_version, suppress_spans
+from anyreplica.mcp.compat.contexts import Binding, suppress_spans
+from anyreplica.mcp.compat.sdk import selected_version
 from anyreplica.mcp.compat.unchecked import tool_params
 from anyreplica.mcp.fast_path import reply_to, run_middleware, wait_for
 from anyreplica.mcp.fastmcp_path import HANDSHAKE_FULL, STATELESS_FULL, FastMcpPath
@@ -57,18 +58,18 @@ class DirectPath:
         END.set(time.monotonic() + plan.seconds)  # this task runs this call only, so the deadline affects no other call
         spec = VersionSpec(eq=version) if version else None
         call_tool = partial(self.mcp.call_tool, version=spec, run_middleware=False)
-        context = self.binding.bind(call)
+        bound = self.binding.bind(call)
         suppress_spans()  # this path is only taken while tracing is off
         if not plan.steps:
             return await run_middleware(call, plan, None, lambda _: call_tool(plan.name, dict(arguments)))
-        of_call: MiddlewareContext[Any] = MiddlewareContext(
+        context: MiddlewareContext[Any] = MiddlewareContext(
             message=tool_params(plan.name, arguments, {"fastmcp": {"version": version}} if version else None),
             source="client",
             type="request",
             method="tools/call",
-            fastmcp_context=context,
+            fastmcp_context=bound,
         )
-        return await run_middleware(call, plan, of_call, lambda last: call_tool(*_called(last)))
+        return await run_middleware(call, plan, context, lambda last: call_tool(*_called(last)))
 
 
 def _called(context: MiddlewareContext[Any]) -> tuple[str, dict[str, Any]]:

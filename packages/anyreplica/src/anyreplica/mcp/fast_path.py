@@ -16,7 +16,8 @@ from anyreplica.components.call_limits import out_of_time
 from anyreplica.components.deadline import END
 from anyreplica.components.outcome import BODY_OUTCOME, Handover, Outcome
 from anyreplica.mcp.call import Call
-from anyreplica.mcp.compat.sdk import Binding, body_error, left_open
+from anyreplica.mcp.compat.contexts import Binding, left_open
+from anyreplica.mcp.compat.sdk import body_error
 from anyreplica.mcp.compat.unchecked import tool_params
 from anyreplica.mcp.fastmcp_path import FastMcpPath
 from anyreplica.mcp.message import Envelopes

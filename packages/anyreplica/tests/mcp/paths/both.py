@@ -20,7 +20,7 @@ from anyreplica.features.sessions.feature import ClientSessions
 from anyreplica.http.request_limits import RequestLimits
 from anyreplica.http.responses import WHOLE
 from anyreplica.mcp import message
-from anyreplica.mcp.compat import mounts, sdk, shared_dependencies
+from anyreplica.mcp.compat import contexts, mounts, shared_dependencies
 from anyreplica.mcp.components import serve_components
 from anyreplica.mcp.endpoint import CallPaths
 from anyreplica.mcp.lenient import endpoint_class
@@ -65,7 +65,7 @@ class Side:
             found = [each for server in mounts.servers_of(mcp) for each in server.middleware]
             self.middleware += [each for each in found if isinstance(each, Counting)]
         self.context = contextvars.copy_context()
-        self.context.run(sdk.serve_over_http, mcp)
+        self.context.run(contexts.serve_over_http, mcp)
         self.context.run(shared_dependencies.set_scope)
         self.exchange = endpoint_class(given)(setup, given, RequestLimits(given))
         self._closing = asyncio.Event()

@@ -1,0 +1,183 @@
+"""FastMCP's contexts of a call: they are made for each call, and their parts only at the first use.
+
+This module uses private names of FastMCP and the SDK, which `tests/test_private_names.py` lists.
+"""
+
+import weakref
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cached_property
+from operator import attrgetter
+from typing import Any
+
+from fastmcp import Context, FastMCP
+from fastmcp.server import context as _context
+from fastmcp.server import dependencies as _dependencies
+from fastmcp.server.dependencies import FastMCPRequestContext, fastmcp_request_ctx
+from fastmcp.telemetry import _SUPPRESS_KEY
+from mcp.server.connection import Connection
+from mcp.server.context import ServerRequestContext
+from mcp.server.runner import _extract_meta
+from mcp.server.session import ServerSession
+from mcp.shared.dispatcher import Outbound
+from opentelemetry import context as tracing
+from starlette.requests import Request as HttpRequest
+
+from anyreplica.mcp.call import Call
+from anyreplica.mcp.compat.connection import needs_cleanup
+from anyreplica.mcp.compat.dispatch import Dispatch
+
+
+def serve_over_http(mcp: FastMCP) -> None:
+    """Set FastMCP's context variables for all requests: this process serves only `mcp`, and only over HTTP."""
+    for variable, value in _process_wide(mcp).items():
+        variable.set(value)
+
+
+def _process_wide(mcp: FastMCP) -> dict[ContextVar[Any], Any]:
+    return {
+        _context._current_transport: "streamable-http",
+        _dependencies._current_server: weakref.ref(mcp),
+    }
+
+
+class Binding:
+    """The source of FastMCP's request contexts. The parts of a context are made only when a tool reads them.
+
+    Most tools never use their Context. Making all parts of a Context takes longer than calling the tool.
+
+    Args:
+        mcp: the server that has the tool.
+        state: what the lifespan of the root server has returned.
+        root: the server that got the request.
+    """
+
+    __slots__ = ("_per_call", "_values", "mcp", "state")
+
+    def __init__(self, mcp: FastMCP, state: Any, root: FastMCP) -> None:
+        self.mcp = mcp
+        self.state = state
+        self._values = _process_wide(mcp)
+        # Some variables have their values in the whole process. Calls do not set these again.
+        values = {**self._values, **(root._shared_context_snapshot or {})}
+        self._per_call = tuple((each.set, value) for each, value in values.items() if each.get(None) is not value)
+
+    def bind(self, call: Call) -> Context:
+        """Set the context variables of the running task for a call, and return the call's Context."""
+        fastmcp_request_ctx.set(LazyRequestContext(self, call))
+        for bind, value in self._per_call:
+            bind(value)
+        context = CallContext(self.mcp)
+        _context._current_context.set(context)
+        return context
+
+    @contextmanager
+    def within(self) -> Iterator[None]:
+        """Inside the `with` block, the Context is one of this server, with the request and state of the one around."""
+        around = _context._current_context.get()
+        context = CallContext(self.mcp)
+        tokens = [
+            (each, each.set(value)) for each, value in (*self._values.items(), (_context._current_context, context))
+        ]
+        if around is not None:
+            context._request_state = around._request_state
+        try:
+            yield
+        finally:
+            for variable, token in reversed(tokens):
+                variable.reset(token)
+
+
+class CallContext(Context):
+    """A FastMCP Context that makes its parts at their first use."""
+
+    _session = None
+    _task_id = None
+    _origin_request_id = None
+    _task_input_responses = None
+    _task_request_state = None
+
+    def __init__(self, mcp: FastMCP) -> None:
+        self._fastmcp = weakref.ref(mcp)
+
+    @cached_property
+    def _tokens(self) -> list[Any]:  # type: ignore[override]
+        return []
+
+    @cached_property
+    def _request_state(self) -> dict[str, Any]:  # type: ignore[override]
+        return {}
+
+
+class LazyRequestContext(FastMCPRequestContext):
+    """FastMCP's request context, as `bind_request_context` makes it, but each part is made at its first use."""
+
+    protocol_version = property(attrgetter("_call.version"))
+    lifespan_context = property(attrgetter("_binding.state"))
+    close_sse_stream = None  # nothing to close: the event stream of a reply ends with the result
+
+    def __init__(self, binding: Binding, call: Call) -> None:
+        self._binding = binding
+        self._call = call
+
+    @cached_property
+    def _dispatch(self) -> Dispatch:
+        return Dispatch(self._call.request, self._call.scope, self._call)
+
+    @cached_property
+    def request(self) -> HttpRequest:  # type: ignore[override]
+        return self._dispatch.http_request
+
+    @cached_property
+    def session(self) -> ServerSession:  # type: ignore[override]
+        dispatch = self._dispatch
+        return ServerSession(dispatch, connection_of(self._call, dispatch.standalone), request_meta=self._meta)
+
+    @cached_property
+    def _srctx(self) -> ServerRequestContext[Any, Any]:  # type: ignore[override]
+        request = self._call.request
+        return ServerRequestContext(
+            session=self.session,
+            lifespan_context=self._binding.state,
+            protocol_version=self._call.version,
+            method=request.method,
+            params=request.params,
+            request_id=request.id,
+            meta=_extract_meta(request.params),
+            request=self.request,
+        )
+
+    @property
+    def _meta(self) -> Any:
+        meta = (self._call.request.params or {}).get("_meta")
+        return meta if isinstance(meta, Mapping) else None
+
+    @property
+    def request_id(self) -> str:  # type: ignore[override]
+        return str(self._call.request.id)
+
+    @property
+    def meta(self) -> dict[str, Any] | None:  # type: ignore[override]
+        meta = self._meta
+        return None if meta is None else dict(meta)
+
+
+def suppress_spans() -> None:
+    """Let FastMCP make no spans in the rest of this task, as its `suppress_fastmcp_telemetry` does in a block."""
+    tracing.attach(tracing.set_value(_SUPPRESS_KEY, True))
+
+
+def connection_of(call: Call, outbound: Outbound) -> Connection:
+    """Return the SDK's connection for one call."""
+    if call.modern:
+        return Connection.from_envelope(call.version, *call.client, outbound=outbound)
+    return call.channel.connection(call, outbound)
+
+
+def left_open() -> Connection | None:
+    """Return the connection of the running call, if a middleware has left there what must end with the call."""
+    context = fastmcp_request_ctx.get(None)
+    session = None if context is None else vars(context).get("session")
+    connection: Connection | None = getattr(session, "_connection", None)
+    return connection if connection is not None and needs_cleanup(connection) else None
