@@ -18,5 +18,4 @@ rollback: $(SERVES) ## deploy the image that the replicas had before their prese
 	@$(BIN)/python -m server deploy --rollback $(ARGS)
 
 undeploy: ## remove the stack
-	docker stack rm $(STACK)
-	@deploy/gone.sh $(STACK)
+	@deploy/undeploy.sh $(STACK)

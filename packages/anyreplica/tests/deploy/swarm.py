@@ -131,8 +131,20 @@ def of_stack(arguments: list[str], state: dict[str, Any]) -> str:
         case ["ps", *_]:
             listed = going(state.get("tasks", {})) or "\n".join(task["ID"] for task in running(state))
             return listed or sys.exit("nothing found in stack: mcp-swarm")
+        case ["rm", "refused"]:
+            sys.exit("permission denied")
         case ["rm", _]:
             state["services"] = {}
+            used = state.setdefault("networks_in_use", {})
+            for name in [*used]:  # each value is the number of times that a task still uses the network
+                used[name] -= 1
+                if used[name] < 0:
+                    del used[name]
+                    del state["networks"][name]
+            if used:
+                STATE.write_text(json.dumps(state))
+                network = next(iter(used))
+                sys.exit(f"Failed to remove network {network}: network {network} is in use by task 67jxc")
         case ["deploy", *options, stack]:
             found = yaml.safe_load(config(options[options.index("--compose-file") :]))
             names = {key: each.get("name", key) for key, each in found.get("secrets", {}).items()}

@@ -22,6 +22,23 @@ def test_undeploy_names_what_is_left(swarm: Swarm) -> None:
     assert "\n  task mcp-swarm_mcp.1\n  network mcp-swarm_default\n" in told
 
 
+def test_a_network_that_a_task_still_uses_is_removed_later(swarm: Swarm) -> None:
+    """Docker refuses to remove it, and does not try again by itself."""
+    swarm.put(
+        tasks={"mcp-swarm_mcp.1": 2}, networks={"mcp-swarm_default": 999}, networks_in_use={"mcp-swarm_default": 2}
+    )
+    told = swarm.undeploy()
+    assert "mcp-swarm_default is in use by task 67jxc" in told
+    assert "Waiting until this task has ended …" in told
+    assert swarm.state["networks"] == {}
+
+
+def test_another_failure_of_the_removal_is_told(swarm: Swarm) -> None:
+    """`make undeploy` then fails at once, with docker's text."""
+    told = swarm.undeploy(ok=False, STACK="refused")
+    assert "permission denied" in told
+
+
 def test_a_failure_of_docker_is_not_an_empty_stack(swarm: Swarm) -> None:
     """If docker can't list the networks, `make undeploy` fails with docker's error."""
     swarm.put(tasks={}, networks=None)

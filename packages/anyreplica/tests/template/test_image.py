@@ -109,6 +109,21 @@ def test_the_container_becomes_healthy_and_serves(container: tuple[str, str]) ->
     assert text(call(url, "echo", {"message": "from a container"})) == "from a container"
 
 
+def test_it_serves_in_a_network_with_ipv6_only(image: str) -> None:
+    """The container has no IPv4 address. It becomes healthy, and answers calls."""
+    network = f"anyreplica-test-{uuid.uuid4().hex[:8]}"
+    docker("network", "create", "--ipv4=false", "--ipv6", network)
+    try:
+        with running("--network", network, image) as name:
+            wait_healthy(name)
+            addresses = json.loads(docker("inspect", "--format", "{{json .NetworkSettings.Networks}}", name))[network]
+            assert addresses["IPAddress"] == ""
+            url = f"http://[{addresses['GlobalIPv6Address']}]:8000"
+            assert text(call(url, "echo", {"message": "six"})) == "six"
+    finally:
+        docker("network", "rm", network)
+
+
 def test_it_is_small(image: str) -> None:
     """The image adds less than 100 MB to its base image."""
     base = os.environ.get("PYTHON_IMAGE", "python:3.13-slim")

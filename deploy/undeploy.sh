@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Wait until all services, tasks and networks of a stack are gone: deploy/gone.sh STACK. `make undeploy` calls it.
+# Remove a stack, and wait until all its services, tasks and networks are gone: deploy/undeploy.sh STACK. `make undeploy`
+# calls it.
 #
 # A deployment under the same name fails while an old network is being removed. Docker's own option for this,
 # `docker stack rm --detach=false`, sometimes waited forever for a service with crashed tasks.
@@ -43,6 +44,12 @@ left() {
   list network network ls --filter "label=$label"
 }
 
+# `docker stack rm` fails if a task that still ends uses a network, and it removes all other parts.
+if ! limited stack rm "$stack" 2>"$errors"; then
+  cat "$errors" >&2
+  grep -q "in use by task" "$errors" || exit 1
+  echo "Waiting until this task has ended …" >&2
+fi
 while true; do
   rest=$(left)
   [ -n "$rest" ] || exit 0
@@ -50,5 +57,7 @@ while true; do
     printf '%s\n' "After $seconds s (UNDEPLOY_SECONDS), these parts of the stack $stack still exist:" "$rest" >&2
     exit 1
   fi
+  # Docker does not try again to remove such a network.
+  case $rest in *"  service "* | *"  task "*) ;; *) limited stack rm "$stack" >/dev/null 2>&1 || true ;; esac
   sleep 1
 done
