@@ -82,11 +82,8 @@ class Measure(Table):
     def drain(self) -> str:
         """Drain a node, as an operator does before its maintenance."""
         began = time.monotonic()
-        try:
-            kubectl("drain", "node3", "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=180s")
-            self.release.wait()
-        finally:
-            kubectl("uncordon", "node3")
+        with self.release.drained_node():
+            pass
         return f"drained, and three replicas again, after {time.monotonic() - began:.0f} s"
 
     def lose(self) -> str:

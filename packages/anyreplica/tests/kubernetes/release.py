@@ -4,10 +4,12 @@
 `kill N`, `start N` and `ssh N COMMAND…`. The port of node N is reachable on 127.0.0.N.
 """
 
+import contextlib
 import json
 import os
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +127,22 @@ class Release:
         """Scale to this number of replicas, and wait until they are ready."""
         kubectl("scale", f"deployment/{NAME}", f"--replicas={replicas}")
         self.wait(replicas, 240)
+
+
+    @contextlib.contextmanager
+    def drained_node(self) -> Iterator[int]:
+        """Drain a node that has a replica, and wait until three are ready on the others. Yield its number.
+
+        Node 1 stays, because the load comes in there. After the block, the node takes pods again.
+        """
+        node = max(node_of(each) for each in self.pods())
+        assert node > 1, "all replicas are on node 1"
+        try:
+            kubectl("drain", f"node{node}", "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=180s")
+            self.wait()
+            yield node
+        finally:
+            kubectl("uncordon", f"node{node}")
 
 
 def _restarts(pod: Pod) -> int:

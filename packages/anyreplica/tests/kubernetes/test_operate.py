@@ -167,11 +167,8 @@ def _update(release: Release) -> None:
 
 
 def _drain(release: Release) -> None:
-    try:
-        kubectl("drain", "node3", "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=180s")
-        release.wait()
-    finally:
-        kubectl("uncordon", "node3")
+    with release.drained_node():
+        pass
 
 
 def _scale(release: Release) -> None:
