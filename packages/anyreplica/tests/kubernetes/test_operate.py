@@ -188,7 +188,9 @@ def test_an_event_fails_no_call_from_inside(release: Release, event: Callable[[R
     pod = ("--image", f"{IMAGE}:good", "--restart=Never", "--labels=app=inside", f"--overrides={node}", "--command")
     kubectl("run", "inside", *pod, "--", "sh", "-c", script)
     try:
-        until(lambda: _phase() == "Running", "the pod calls", 60)
+        # Both loads have begun when the replicas have answered most calls of five seconds.
+        recent = ("logs", "--selector=app.kubernetes.io/component=replica", "--since=5s", "--tail=-1")
+        until(lambda: kubectl(*recent).count(" tools/call ") > 4 * RATE, "both loads have begun", 120)
         event(release)
         assert _phase() == "Running", "the event was over before the calls were"
         until(lambda: _phase() == "Succeeded", "the calls have ended", 180)
