@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,8 +15,9 @@ import httpx
 import pytest
 from packaging.utils import canonicalize_name
 
-from conftest import ROOT, free_port, run, until
+from conftest import PACKAGE, ROOT, free_port, run, until
 from tests.calls import call, text
+from tests.deploy.network import only_root
 from tests.template.test_template import copied_into, make, project
 
 pytestmark = [pytest.mark.system, pytest.mark.needs("docker"), pytest.mark.alone]
@@ -109,19 +111,19 @@ def test_the_container_becomes_healthy_and_serves(container: tuple[str, str]) ->
     assert text(call(url, "echo", {"message": "from a container"})) == "from a container"
 
 
+@only_root
 def test_it_serves_in_a_network_with_ipv6_only(image: str) -> None:
-    """The container has no IPv4 address. It becomes healthy, and answers calls."""
-    network = f"anyreplica-test-{uuid.uuid4().hex[:8]}"
-    docker("network", "create", "--ipv4=false", "--ipv6", network)
-    try:
-        with running("--network", network, image) as name:
+    """No interface has an IPv4 address. The container becomes healthy, and answers calls."""
+    six = ("--network", "none", "--sysctl", "net.ipv6.conf.all.disable_ipv6=0", "--entrypoint", "sleep")
+    with running(*six, image, "600") as network:
+        enter = ("nsenter", "--net", "--target", docker("inspect", "--format", "{{.State.Pid}}", network))
+        run(*enter, "ip", "addr", "del", "127.0.0.1/8", "dev", "lo")
+        assert run(*enter, "ip", "-4", "addr").stdout == ""
+        with running("--network", f"container:{network}", image) as name:
             wait_healthy(name)
-            addresses = json.loads(docker("inspect", "--format", "{{json .NetworkSettings.Networks}}", name))[network]
-            assert addresses["IPAddress"] == ""
-            url = f"http://[{addresses['GlobalIPv6Address']}]:8000"
-            assert text(call(url, "echo", {"message": "six"})) == "six"
-    finally:
-        docker("network", "rm", network)
+            script = "import sys; from tests.calls import *; print(text(call(sys.argv[1], 'echo', {'message': 'six'})))"
+            done = run(*enter, sys.executable, "-c", script, "http://[::1]:8000", PYTHONPATH=str(PACKAGE))
+            assert done.stdout == "six\n", done.stderr
 
 
 def test_it_is_small(image: str) -> None:
