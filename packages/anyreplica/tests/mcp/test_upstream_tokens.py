@@ -205,10 +205,16 @@ def test_a_refused_token_of_a_proxy_is_replaced(upstream: str, exchanging: Excha
     url = f"http://{exchanging.api.host}/mcp"
     exchanging.api.instead = lambda: Reply(401)
     with logged_in(proxied(url, "url"), named(exchanging, url)) as users:
+        of_calls = list[set[str]]()
         for _ in range(2):
+            exchanging.api.authorizations.clear()
             with pytest.raises(CallFailed):
                 users.authorization("ada")
-    assert len({each for each in exchanging.api.authorizations if each}) == 2
+            of_calls.append({each for each in exchanging.api.authorizations if each})
+    first, second = of_calls  # since FastMCP 4.2, a call asks the other server twice
+    assert first
+    assert second
+    assert not first & second
 
 
 def test_a_caller_without_a_token_cannot_use_the_proxy(
