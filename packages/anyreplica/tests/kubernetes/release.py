@@ -128,7 +128,6 @@ class Release:
         kubectl("scale", f"deployment/{NAME}", f"--replicas={replicas}")
         self.wait(replicas, 240)
 
-
     @contextlib.contextmanager
     def drained_node(self) -> Iterator[int]:
         """Drain a node that has a replica, and wait until three are ready on the others. Yield its number.
