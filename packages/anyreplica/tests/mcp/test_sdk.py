@@ -28,7 +28,8 @@ from mcp_types.version import LATEST_HANDSHAKE_VERSION
 from pydantic import BaseModel
 
 from anyreplica.mcp.compat import contexts, mounts, unchecked
-from anyreplica.mcp.compat.connection import UnknownClient, needs_cleanup
+from anyreplica.mcp.compat.contexts import needs_cleanup
+from anyreplica.mcp.connection import UnknownClient
 
 
 def test_a_handler_of_the_sdks_server_can_be_removed() -> None:

@@ -13,7 +13,7 @@ from starlette.types import Scope
 
 from anyreplica.components.problems import LONGEST_TEXT
 from anyreplica.http.request_record import RequestRecord
-from anyreplica.mcp.compat.connection import UnknownClient
+from anyreplica.mcp.connection import UnknownClient
 from anyreplica.mcp.message import Request
 from anyreplica.mcp.reply import Reply
 

@@ -23,7 +23,7 @@ from anyreplica.http.responses import error_response, response
 from anyreplica.mcp.call import Call, HandlerFailed
 from anyreplica.mcp.call_span import noted_in_span
 from anyreplica.mcp.compat import sdk
-from anyreplica.mcp.compat.connection import needs_cleanup
+from anyreplica.mcp.compat.contexts import needs_cleanup
 from anyreplica.mcp.compat.dispatch import Dispatch, SdkDispatch
 from anyreplica.mcp.compat.sdk_server import SdkServer
 from anyreplica.mcp.message import Notification, drop_null_token

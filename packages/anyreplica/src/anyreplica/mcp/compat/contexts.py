@@ -25,7 +25,6 @@ from opentelemetry import context as tracing
 from starlette.requests import Request as HttpRequest
 
 from anyreplica.mcp.call import Call
-from anyreplica.mcp.compat.connection import needs_cleanup
 from anyreplica.mcp.compat.dispatch import Dispatch
 
 
@@ -181,3 +180,9 @@ def left_open() -> Connection | None:
     session = None if context is None else vars(context).get("session")
     connection: Connection | None = getattr(session, "_connection", None)
     return connection if connection is not None and needs_cleanup(connection) else None
+
+
+def needs_cleanup(connection: Connection) -> bool:
+    """Return whether something in a connection's exit stack must end with it."""
+    stack = vars(connection).get("exit_stack")
+    return stack is not None and bool(stack._exit_callbacks)

@@ -32,9 +32,3 @@ class UnknownClient(Connection):
     @cached_property
     def exit_stack(self) -> AsyncExitStack:  # type: ignore[override]
         return AsyncExitStack()
-
-
-def needs_cleanup(connection: Connection) -> bool:
-    """Return whether something in a connection's exit stack must end with it."""
-    stack = vars(connection).get("exit_stack")
-    return stack is not None and bool(stack._exit_callbacks)
