@@ -27,9 +27,9 @@ from mcp_types import CallToolRequestParams, CallToolResult, TextContent
 from mcp_types.version import LATEST_HANDSHAKE_VERSION
 from pydantic import BaseModel
 
+from anyreplica.mcp.call import UnknownClient
 from anyreplica.mcp.compat import contexts, mounts, unchecked
 from anyreplica.mcp.compat.contexts import needs_cleanup
-from anyreplica.mcp.connection import UnknownClient
 
 
 def test_a_handler_of_the_sdks_server_can_be_removed() -> None:

@@ -1,9 +1,12 @@
 """A call: one request that passed the checks of its protocol, and the channel on which it can ask its client."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
+import anyio
 from fastmcp.exceptions import ToolError
 from mcp import MCPError
 from mcp.server.connection import Connection
@@ -13,7 +16,6 @@ from starlette.types import Scope
 
 from anyreplica.components.problems import LONGEST_TEXT
 from anyreplica.http.request_record import RequestRecord
-from anyreplica.mcp.connection import UnknownClient
 from anyreplica.mcp.message import Request
 from anyreplica.mcp.reply import Reply
 
@@ -82,6 +84,32 @@ class ClientChannel(Protocol):
         Raises:
             ClientRequestError: the client cannot be asked, does not answer in time, or answers with an error.
         """
+
+
+class UnknownClient(Connection):
+    """A connection of one call, whose client has not said who it is.
+
+    `Connection.from_envelope` makes the same, but it validates the missing values, which costs two exceptions. It also
+    makes an event and a stack, which hardly any call uses.
+    """
+
+    def __init__(self, version: str, outbound: Outbound) -> None:
+        self.outbound = outbound
+        self.protocol_version = version
+        self.session_id = None
+        self.client_capabilities = None
+        self.client_params = None
+        self.state = {}
+
+    @cached_property
+    def initialized(self) -> anyio.Event:  # type: ignore[override]
+        event = anyio.Event()
+        event.set()
+        return event
+
+    @cached_property
+    def exit_stack(self) -> AsyncExitStack:  # type: ignore[override]
+        return AsyncExitStack()
 
 
 class NoClientChannel:

@@ -24,9 +24,8 @@ from anyreplica.features.sessions.waiting_calls import WaitingCall
 from anyreplica.http.refusal import Refused
 from anyreplica.http.request_record import headers_of, note, record_of
 from anyreplica.http.responses import encode
-from anyreplica.mcp.call import NO_STREAM, Call, ClientRequestError, NoClientChannel
+from anyreplica.mcp.call import NO_STREAM, Call, ClientRequestError, NoClientChannel, UnknownClient
 from anyreplica.mcp.compat.log_levels import SessionState
-from anyreplica.mcp.connection import UnknownClient
 from anyreplica.mcp.handshake_sessions import SESSION
 from anyreplica.mcp.message import Request
 from anyreplica.shared.lost_redis import retry_for
