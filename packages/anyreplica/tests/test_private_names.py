@@ -26,7 +26,7 @@ from packaging.version import Version
 from anyreplica.components import prepare
 from conftest import SOURCE
 
-PLACES = {"components/threads.py", "http/uvicorn/protocol.py", "shared/lost_redis.py"}
+PLACES = {"components/threads.py", "http/uvicorn/protocol.py", "process/patched_loop.py", "shared/lost_redis.py"}
 """Modules outside of `compat` that use private names of other packages than FastMCP and the SDK."""
 
 IMPORTED = {
@@ -55,6 +55,7 @@ IMPORTED = {
 """Private modules and names that are imported, or read from an imported module, and what they are for."""
 
 _CREATED = {
+    "asyncio.base_events": "_ready",
     "contextlib": "_exit_callbacks",
     "fastmcp.server.auth.cimd": "_assertion_validator _cache _fetcher _jti_cache",
     "fastmcp.server.auth.oauth_proxy.proxy": (

@@ -2,11 +2,13 @@
 
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 import uvicorn
 
 from anyreplica import Settings
+from anyreplica.process.patched_loop import new_loop
 from anyreplica.process.replica import uvicorn_options
 from conftest import StartServer, free_port, until
 from tests.calls import call, post, text
@@ -62,6 +64,23 @@ def test_a_tool_patches_the_loop(start_server: StartServer, family: Family) -> N
         assert list(pool.map(ask, range(80))) == [str(number) for number in range(80)]
     assert server.stop() == 0
     assert "Traceback" not in server.output
+
+
+def test_an_inner_loop_may_take_what_is_ready() -> None:
+    """The turn around it goes on. The loop of asyncio would end with an IndexError, and the replica with it."""
+    loop: Any = new_loop()
+    ran = list[str]()
+
+    def inner() -> None:
+        while loop._ready:
+            loop._ready.popleft()._run()
+
+    loop.call_soon(inner)
+    loop.call_soon(ran.append, "taken by the inner loop")
+    loop.call_soon(loop.stop)
+    loop.run_forever()
+    loop.close()
+    assert ran == ["taken by the inner loop"]
 
 
 def test_uvloop_cannot_be_patched(start_server: StartServer) -> None:

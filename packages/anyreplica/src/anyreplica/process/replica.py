@@ -56,7 +56,7 @@ def uvicorn_options(settings: CoreSettings, app: str | ASGIApp) -> dict[str, Any
         "factory": isinstance(app, str),
         "interface": "asgi3",
         **({"uds": settings.mcp_uds} if settings.mcp_uds else {"host": hosts(settings), "port": settings.mcp_port}),
-        "loop": settings.event_loop,
+        "loop": "anyreplica.process.patched_loop:new_loop" if settings.event_loop == "asyncio" else settings.event_loop,
         "http": "anyreplica.http.uvicorn.protocol:HttpProtocol",
         "ws": "none",
         "lifespan": "on",
