@@ -58,6 +58,6 @@ while true; do
     exit 1
   fi
   # Docker does not try again to remove such a network.
-  case $rest in *"  service "* | *"  task "*) ;; *) limited stack rm "$stack" >/dev/null 2>&1 || true ;; esac
+  if ! grep -qE "^  (service|task) " <<<"$rest"; then limited stack rm "$stack" >/dev/null 2>&1 || true; fi
   sleep 1
 done

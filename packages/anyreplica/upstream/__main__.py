@@ -47,7 +47,7 @@ def main() -> int:
     for _ in range(_ATTEMPTS - 1):
         again = differences.unexpected(differing, [each for each in known if not each.sometimes])
         if again:
-            # One after the other: some have time limits of 10 ms.
+            # One test at a time: some tests have a time limit of 10 ms, and fail beside others.
             repeated = run.tests("anyreplica", again, workers=1)
             differing -= {test for test, each in repeated.items() if each["outcome"] == "passed"}
     passing = {test for test in ours if _passed(ours, test) or (test in failed and test not in differing)}
@@ -80,7 +80,11 @@ class _Run:
         }
 
     def tests(self, served_by: str, only: Collection[str] | None = None, workers: int = 0) -> Results:
-        """Run all tests, or only some of them, in some processes (0: as many as the options say).
+        """Run the tests of the suite.
+
+        Args:
+            only: ids of the tests that run. None: all tests.
+            workers: number of processes that run tests. 0: the number that `--workers` says.
 
         Returns:
             Their results by test id.

@@ -132,7 +132,7 @@ class Release:
     def drained_node(self) -> Iterator[int]:
         """Drain a node that has a replica, and wait until three are ready on the others. Yield its number.
 
-        Node 1 stays, because the load comes in there. After the block, the node takes pods again.
+        Node 1 is never drained, because the load test calls it. After the block, the drained node takes pods again.
         """
         node = max(node_of(each) for each in self.pods())
         assert node > 1, "all replicas are on node 1"

@@ -1,4 +1,4 @@
-"""The event loop of EVENT_LOOP=asyncio. A tool may patch it while it runs, for example with `nest_asyncio`."""
+"""The event loop for EVENT_LOOP=asyncio. A tool may patch a loop that runs, for example with `nest_asyncio`."""
 
 import asyncio
 from collections import deque

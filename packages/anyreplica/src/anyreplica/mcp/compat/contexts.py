@@ -58,7 +58,7 @@ class Binding:
         self.mcp = mcp
         self.state = state
         self._values = _process_wide(mcp)
-        # Some variables have their values in the whole process. Calls do not set these again.
+        # Some variables already have these values in the whole process. A call does not set them again.
         values = {**self._values, **(root._shared_context_snapshot or {})}
         self._per_call = tuple((each.set, value) for each, value in values.items() if each.get(None) is not value)
 
