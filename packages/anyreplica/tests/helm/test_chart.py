@@ -114,7 +114,7 @@ def test_the_chart_and_the_stack_agree() -> None:
         other = ("MCP_NAME", "LOG_FORMAT", "DRAIN_SECONDS", "KEEP_ALIVE_SECONDS", "REPLICAS_DNS")
         if variable not in other and default:
             assert here[variable] == default, variable
-    assert float(here["DRAIN_SECONDS"]) > float(swarm["environment"]["DRAIN_SECONDS"])
+    assert float(here["DRAIN_SECONDS"]) >= 20, "a busy node sends connections to a removed pod for more than 10 s"
     assert float(here["KEEP_ALIVE_SECONDS"]) > 90, "a gateway must close an idle connection earlier; Traefik needs 90 s"
     (container,) = pod(deployment)["containers"]
     assert container["resources"]["limits"] == {"cpu": "1", "memory": "512Mi"}
