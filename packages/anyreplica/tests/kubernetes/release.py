@@ -103,9 +103,13 @@ class Release:
 
     def pods(self, component: str = "replica") -> list[Pod]:
         """Return the pods of a component, without those that are ending."""
+        return [each for each in self.all_pods(component) if "deletionTimestamp" not in each["metadata"]]
+
+    def all_pods(self, component: str = "replica") -> list[Pod]:
+        """Return the pods of a component, also those that are ending."""
         chosen = f"app.kubernetes.io/component={component}"
-        listed = json.loads(kubectl("get", "pods", "--selector", chosen, "--output", "json"))["items"]
-        return [each for each in listed if "deletionTimestamp" not in each["metadata"]]
+        listed: list[Pod] = json.loads(kubectl("get", "pods", "--selector", chosen, "--output", "json"))["items"]
+        return listed
 
     def ready(self) -> list[Pod]:
         """Return the pods of the replicas that are ready."""
@@ -119,9 +123,12 @@ class Release:
         """Return the image tags of all replicas."""
         return {each["spec"]["containers"][0]["image"].rpartition(":")[2] for each in self.pods()}
 
-    def wait(self, replicas: int = 3, seconds: float = 120) -> None:
-        """Wait until exactly this number of replicas is ready, and no other replica exists."""
-        until(lambda: len(self.ready()) == len(self.pods()) == replicas, f"{replicas} replicas are ready", seconds)
+    def wait(self, replicas: int = 3, seconds: float = 180) -> None:
+        """Wait until exactly this number of replicas is ready, and all others have ended.
+
+        A replica that was removed still drains, and only a call after its end shows whether a node forgot it in time.
+        """
+        until(lambda: len(self.ready()) == len(self.all_pods()) == replicas, f"{replicas} replicas are ready", seconds)
 
     def scale(self, replicas: int) -> None:
         """Scale to this number of replicas, and wait until they are ready."""
