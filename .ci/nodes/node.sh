@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Make this virtual machine a node of the cluster: node.sh NUMBER NETWORK. `.ci/cluster` runs it on the machine.
+# Make this virtual machine a node of the cluster: node.sh NUMBER FAMILY ID. `.ci/cluster` runs it on the machine.
 set -euo pipefail
-number=$1 net=$2
+number=$1 family=$2 id=$3
+# shellcheck source=.ci/nodes/addresses
+. "$(dirname "$0")/addresses"
 export PATH=/opt/node:$PATH
 [ ! -e /run/node-started ] || exit 0
 : >/run/node-started
@@ -16,15 +18,21 @@ if ! grep -q 'cpu MHz' /proc/cpuinfo; then
   mount --bind /run/cpuinfo /proc/cpuinfo
 fi
 ulimit -n 1048576 # of containers, too
-iptables --policy FORWARD ACCEPT
-for table in filter nat; do iptables --table $table --flush; iptables --table $table --delete-chain; done
+for rules in iptables ip6tables; do
+  $rules --policy FORWARD ACCEPT
+  for table in filter nat; do $rules --table $table --flush; $rules --table $table --delete-chain; done
+done
 modprobe --quiet --all xt_comment xt_statistic xt_tcpudp xt_multiport xt_REDIRECT ipt_REJECT xt_limit xt_nfacct || true
 sysctl -qw net.bridge.bridge-nf-call-iptables=1 net.ipv4.ip_forward=1
+if [ "$family" = 6 ]; then
+  sysctl -qw net.bridge.bridge-nf-call-ip6tables=1 net.ipv6.conf.all.forwarding=1
+  ip address replace "$machine$number/$node_mask" dev eth0 nodad
+fi
 mount --make-rshared /
 
-ip route replace 10.96.0.0/16 via "$net.1" # so that the kernel has a route before kube-proxy changes the address
+ip route replace "$services" via "$machine" # so that the kernel has a route before kube-proxy changes the address
 for other in 1 2 3 4 5 6 7 8 9; do
-  if [ "$other" != "$number" ]; then ip route replace "10.244.$other.0/24" via "$net.1$other"; fi
+  if [ "$other" != "$number" ]; then ip route replace "$(pods_of "$other")" via "$machine$other"; fi
 done
 
 mkdir -p /etc/cni/net.d /etc/containerd /opt/cni
@@ -32,7 +40,7 @@ ln -sfn /opt/node /opt/cni/bin
 cat >/etc/cni/net.d/10-pods.conflist <<END
 {"cniVersion": "1.0.0", "name": "pods", "plugins": [
   {"type": "bridge", "bridge": "cni0", "isGateway": true, "hairpinMode": true,
-   "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.244.$number.0/24"}]], "routes": [{"dst": "0.0.0.0/0"}]}}]}
+   "ipam": {"type": "host-local", "ranges": [[{"subnet": "$(pods_of "$number")"}]], "routes": [{"dst": "$all"}]}}]}
 END
 cat >/etc/containerd/config.toml <<END
 version = 3
@@ -44,7 +52,7 @@ apiVersion: kubeproxy.config.k8s.io/v1alpha1
 kind: KubeProxyConfiguration
 mode: iptables
 hostnameOverride: node$number
-clusterCIDR: 10.244.0.0/16
+clusterCIDR: $pods
 clientConnection: {kubeconfig: /etc/kubernetes/proxy.kubeconfig}
 conntrack: {maxPerCore: 0}
 END
@@ -63,5 +71,5 @@ for _ in {1..300}; do
 done
 ctr version >/dev/null
 start kubelet kubelet --config=/etc/kubernetes/kubelet.yaml --kubeconfig=/etc/kubernetes/kubelet.kubeconfig \
-  --hostname-override="node$number" --node-ip="$net.1$number"
+  --hostname-override="node$number" --node-ip="$machine$number"
 start kube-proxy kube-proxy --config=/etc/kubernetes/proxy.yaml

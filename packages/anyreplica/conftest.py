@@ -159,6 +159,11 @@ def _lacks_cluster() -> str:
     )
 
 
+def _lacks_ipv6_cluster() -> str:
+    found = os.environ.get("CLUSTER_HOST", "").startswith("[")
+    return "" if found else "no cluster with IPv6 only is set (start one with CLUSTER_FAMILY=6)"
+
+
 _LACKS: Mapping[str, Callable[[], str]] = {
     "docker": _lacks_docker,
     "swarm": _lacks_swarm,
@@ -176,6 +181,7 @@ _LACKS: Mapping[str, Callable[[], str]] = {
     "kube-score": _lacks_kube_score,
     "api-server": _lacks_api_server,
     "cluster": _lacks_cluster,
+    "ipv6-cluster": _lacks_ipv6_cluster,
 }
 
 

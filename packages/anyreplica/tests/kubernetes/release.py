@@ -1,7 +1,8 @@
 """The chart in a real cluster, as an operator uses it: installed by helm, and observed with kubectl.
 
 `.ci/cluster` starts the cluster and sets the variables: KUBECONFIG, and CLUSTER_NODES, which is a command that accepts
-`kill N`, `start N` and `ssh N COMMAND…`. The port of node N is reachable on 127.0.0.N.
+`kill N`, `start N` and `ssh N COMMAND…`. The port of node N is reachable on 127.0.0.N. If the cluster has IPv6 only, it
+is reachable on the address of the node: CLUSTER_HOST is that of node 1.
 """
 
 import contextlib
@@ -24,7 +25,7 @@ PORT = 8150
 """The port of the release on each node."""
 INGRESS_PORT, TLS_PORT = 8151, 8152
 """The ports of the ingress controller on each node."""
-URL = f"http://127.0.0.1:{PORT}"
+URL = f"http://{os.environ.get('CLUSTER_HOST', '127.0.0.1')}:{PORT}"
 
 Pod = dict[str, Any]
 
