@@ -45,6 +45,9 @@ async def test_the_sdks_client_is_asked_and_hears_changes(full_fleet: Fleet) -> 
     async def hear(message: Any) -> None:
         messages.append(message)
 
+    def listens() -> bool:
+        return any(each.request.method == "GET" and each.is_success and not each.is_closed for each in seen)
+
     answering = {"elicitation_callback": elicit, "sampling_callback": sample, "list_roots_callback": roots}
     async with connected(full_fleet.url, seen, **answering, message_handler=hear) as client:
         for _ in range(3):
@@ -55,6 +58,8 @@ async def test_the_sdks_client_is_asked_and_hears_changes(full_fleet: Fleet) -> 
         for tool, expected in ROUNDS.items():
             assert said(await client.call_tool(tool)) == expected
         await client.subscribe_resource("a://sdk")
+        # Without an open stream, a message is lost. On a busy machine, the client opens its stream late.
+        await asyncio.to_thread(until, listens, "the client has an open event stream", 20)
         await client.call_tool("touch", {"uri": "a://sdk"})
         await asyncio.to_thread(until, lambda: "a://sdk" in str(messages), "the client hears of the resource", 10)
         await client.call_tool("remember", {"value": "tea"})
