@@ -84,7 +84,7 @@ class _Run:
 
         Args:
             only: ids of the tests that run. None: all tests.
-            workers: number of processes that run tests. 0: the number that `--workers` says.
+            workers: number of processes that run tests. 0: the number of the option `--workers`.
 
         Returns:
             Their results by test id.

@@ -1,8 +1,8 @@
 """The chart in a real cluster, as an operator uses it: installed by helm, and observed with kubectl.
 
 `.ci/cluster` starts the cluster and sets the variables: KUBECONFIG, and CLUSTER_NODES, which is a command that accepts
-`kill N`, `start N` and `ssh N COMMAND…`. The port of node N is reachable on 127.0.0.N. If the cluster has IPv6 only, it
-is reachable on the address of the node: CLUSTER_HOST is that of node 1.
+`kill N`, `start N` and `ssh N COMMAND…`. The port of node N is reachable on 127.0.0.N. In a cluster with IPv6 only,
+the port is reachable on the node's own address. CLUSTER_HOST is the address of node 1.
 """
 
 import contextlib
@@ -127,7 +127,8 @@ class Release:
     def wait(self, replicas: int = 3, seconds: float = 180) -> None:
         """Wait until exactly this number of replicas is ready, and all others have ended.
 
-        A replica that was removed still drains, and only a call after its end shows whether a node forgot it in time.
+        A removed replica still answers while it drains. If a node sends connections to it for too long, calls fail only
+        after its end.
         """
         until(lambda: len(self.ready()) == len(self.all_pods()) == replicas, f"{replicas} replicas are ready", seconds)
 

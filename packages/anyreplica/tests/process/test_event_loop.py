@@ -67,7 +67,7 @@ def test_a_tool_patches_the_loop(start_server: StartServer, family: Family) -> N
 
 
 def test_an_inner_loop_may_take_what_is_ready() -> None:
-    """The turn around it goes on. The loop of asyncio would end with an IndexError, and the replica with it."""
+    """The outer loop then goes on. With the loop of asyncio, an IndexError would end the replica."""
     loop: Any = new_loop()
     ran = list[str]()
 

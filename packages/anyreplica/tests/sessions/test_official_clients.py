@@ -58,7 +58,7 @@ async def test_the_sdks_client_is_asked_and_hears_changes(full_fleet: Fleet) -> 
         for tool, expected in ROUNDS.items():
             assert said(await client.call_tool(tool)) == expected
         await client.subscribe_resource("a://sdk")
-        # Without an open stream, a message is lost. On a busy machine, the client opens its stream late.
+        # A notification is lost if the client has no open event stream. A busy client opens its stream late.
         await asyncio.to_thread(until, listens, "the client has an open event stream", 20)
         await client.call_tool("touch", {"uri": "a://sdk"})
         await asyncio.to_thread(until, lambda: "a://sdk" in str(messages), "the client hears of the resource", 10)

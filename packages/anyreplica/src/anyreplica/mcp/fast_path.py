@@ -32,7 +32,7 @@ async def run_middleware(call: Call, plan: Plan | DirectPlan, context: Any, body
     """Call a tool through the registered middleware, and return the response; or hand an unusual outcome over.
 
     Args:
-        context: what the first middleware gets. None: the plan has no middleware.
+        context: the context that the first middleware gets; None if the plan has no middleware.
         body: the innermost step, which calls the tool.
     """
     step = body

@@ -9,7 +9,7 @@ class _Ready(deque[asyncio.Handle]):
 
     A turn of asyncio's loop counts them, and then takes as many. If one of them calls `nest_asyncio.apply()` and begins
     a loop inside of this turn, the inner loop takes the others, and the turn would end the process with an IndexError.
-    It gets a callback that does nothing instead.
+    So an empty queue gives the turn a callback that does nothing.
     """
 
     def __init__(self, nothing: asyncio.Handle) -> None:
