@@ -112,7 +112,7 @@ def test_a_caller_can_not_have_a_line_signed() -> None:
     """A caller cannot get a valid hash for a forged entry by sending its bytes as arguments."""
     digests = Digests(KEY)
     forged = b'{"audit":1,"time":"","caller":"nobody","replica":"r1","run":"run1","seq":0,"prev":""'
-    signed = digests.arguments(forged)
+    signed = digests.arguments(forged).hexdigest()
     entry = read(b'%b,"hash":"%b"}' % (forged, signed.encode()), digests.line)
     assert entry is not None
     assert not entry.true

@@ -26,7 +26,7 @@ def found(lines: Sequence[bytes], key: bytes | None = None, *, part: bool = Fals
 
 def rechained(lines: Sequence[bytes], key: bytes | None = None) -> list[bytes]:
     """Return the lines with new hashes, as a person who can write the file could compute them."""
-    bodies = [re.sub(rb',"replica":.*', b"", line, flags=re.DOTALL) for line in lines]
+    bodies = [re.sub(r',"replica":.*', "", line.decode(), flags=re.DOTALL) for line in lines]
     return Chain("r1", "run1", Digests(key)).link(bodies)
 
 

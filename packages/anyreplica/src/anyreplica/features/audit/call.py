@@ -16,10 +16,14 @@ UNWRITABLE = b'"(no JSON)"'
 """The text in place of arguments that cannot be written as JSON. Arguments that arrived as JSON never get it."""
 
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
+_SORTED = orjson.OPT_SORT_KEYS
 
 
 class Noted(NamedTuple):
-    """A call that has ended. `time` is its start in seconds since the epoch."""
+    """A call that has ended. `time` is its start in seconds since the epoch.
+
+    For each call of a replica, a plain tuple with the same values stands for it. So only positions may be used.
+    """
 
     time: float
     request_id: str
@@ -54,7 +58,7 @@ def canonical(arguments: Any) -> bytes:
     if arguments is None:
         return b""
     try:
-        return orjson.dumps(arguments, option=orjson.OPT_SORT_KEYS)
+        return orjson.dumps(arguments, None, _SORTED)
     except orjson.JSONEncodeError:
         pass
     try:

@@ -38,6 +38,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from fnmatch import translate
 from functools import lru_cache
+from typing import Protocol
 
 import orjson
 from pydantic_core import from_json
@@ -56,7 +57,16 @@ _ENCODER = json.JSONEncoder(separators=(",", ":"))
 _SHORTEST_KEY = 32
 """Minimum length of a key in bytes."""
 
-Digest = Callable[[bytes], str]
+
+class Hashed(Protocol):
+    """A hash object of `hashlib` or `hmac`."""
+
+    def hexdigest(self) -> str:
+        """Return the digest in hexadecimal digits."""
+
+
+Digest = Callable[[bytes], Hashed]
+"""Begins with some bytes. It returns no text, because a function around `hashlib.sha256` takes 400 instructions."""
 
 _HASH = slice(-67, -3)
 """Position of the hash in a line. The line ends with the 64 digits, a quote, a brace and a line break."""
@@ -64,9 +74,9 @@ _HASH = slice(-67, -3)
 BEGINNING = b'{"audit":1,'
 """The first bytes of every entry."""
 
-_TIME = BEGINNING + b'"time":"'
+_TIME = BEGINNING.decode() + '"time":"'
 
-_THOUSANDTHS = [b".%03d" % number for number in range(1000)]
+_THOUSANDTHS = [f".{number:03}" for number in range(1000)]
 """The three decimal places of a time."""
 
 STATUS_UNAVAILABLE = 503
@@ -177,21 +187,17 @@ class Digests:
         if key is not None and len(key) < _SHORTEST_KEY:
             raise ValueError(f"the key is shorter than {_SHORTEST_KEY} bytes; run openssl rand -hex 32 to make one")
         self.keyed = key is not None
-        self.line: Digest = _plain if key is None else _keyed(key, b"audit: lines")
-        self.arguments: Digest = _plain if key is None else _keyed(key, b"audit: arguments")
-
-
-def _plain(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
+        self.line: Digest = hashlib.sha256 if key is None else _keyed(key, b"audit: lines")
+        self.arguments: Digest = hashlib.sha256 if key is None else _keyed(key, b"audit: arguments")
 
 
 def _keyed(key: bytes, purpose: bytes) -> Digest:
     begun = hmac.new(hmac.digest(key, purpose, "sha256"), digestmod="sha256")
 
-    def digest(data: bytes) -> str:
+    def digest(data: bytes) -> Hashed:
         made = begun.copy()  # a copy saves the preparation of the key
         made.update(data)
-        return made.hexdigest()
+        return made
 
     return digest
 
@@ -202,25 +208,25 @@ class Chain:
     def __init__(self, replica: str, run: str, digests: Digests) -> None:
         self.seq = 0
         """Sequence number of the next entry."""
-        self._prev = b""
+        self._prev = ""
         self._digest = digests.line
-        self._source = b',"replica":%b,"run":%b,"seq":' % (orjson.dumps(replica), orjson.dumps(run))
+        self._source = f',"replica":{orjson.dumps(replica).decode()},"run":{orjson.dumps(run).decode()},"seq":'
 
-    def link(self, bodies: Iterable[bytes]) -> list[bytes]:
+    def link(self, bodies: Iterable[str]) -> list[bytes]:
         """Return the complete lines for these unfinished entries. Only `advance` changes the chain."""
         lines = []
-        prev = self._prev
+        prev, source, digest = self._prev, self._source, self._digest
         for seq, body in enumerate(bodies, self.seq):
-            covered = b"".join((body, self._source, b"%d" % seq, b',"prev":"', prev, b'"'))
-            prev = self._digest(covered).encode()
-            lines.append(b"".join((covered, b',"hash":"', prev, b'"}\n')))
+            covered = f'{body}{source}{seq},"prev":"{prev}"'
+            prev = digest(covered.encode()).hexdigest()
+            lines.append(f'{covered},"hash":"{prev}"}}\n'.encode())
         return lines
 
     def advance(self, lines: Sequence[bytes]) -> None:
         """Continue the chain after these lines were written. They are the first lines of the last result of `link`."""
         if lines:
             self.seq += len(lines)
-            self._prev = lines[-1][_HASH]
+            self._prev = lines[-1][_HASH].decode()
 
 
 def outcome(status: int, failed: bool) -> str:
@@ -247,68 +253,57 @@ class Form:
     def __init__(self, shown: Shown, digests: Digests) -> None:
         self._shown = shown
         self._digest = digests.arguments
-        self._digest_begins = b',"arguments_hmac_sha256":"' if digests.keyed else b',"arguments_sha256":"'
+        self._digest_begins = ',"arguments_hmac_sha256":"' if digests.keyed else ',"arguments_sha256":"'
+        self._second, self._clock = 0, ""
 
-    def call(self, noted: Noted) -> bytes:
+    def call(self, noted: Noted) -> str:
         """Return the entry of a call.
 
         This method runs for each call, so it builds the JSON by hand and caches the parts that repeat.
         """
         begun, request_id, caller, method, called, arguments, status, failed, seconds = noted
-        name = called if len(called) <= _LONGEST_NAME else _shortened(called)
-        second = int(begun)
-        whole, thousandths = divmod(int(seconds * 1e6), 1000)
-        return b"".join(
-            (
-                _TIME,
-                _clock(second),
-                _THOUSANDTHS[int((begun - second) * 1000)],
-                b'Z","request_id":',
-                _quoted(request_id[:_LONGEST]),
-                _who(caller[:_LONGEST], method[:_LONGEST], name),
-                self._arguments(name, arguments) if arguments else b"",
-                _ended(status, failed),
-                b"%d" % whole,
-                _THOUSANDTHS[thousandths],
-            )
+        if len(request_id) > _LONGEST or len(method) > _LONGEST or len(called) > _LONGEST_NAME:
+            request_id, method, called = request_id[:_LONGEST], method[:_LONGEST], _shortened(called)
+        if not request_id.isalnum():
+            request_id = _quoted(request_id)[1:-1]
+        second, microseconds = int(begun), int(seconds * 1e6)
+        if second != self._second:
+            self._second, self._clock = second, _clock(second)
+        before, after = _parts(caller, method, called, status, failed)
+        given = f'{self._digest_begins}{self._digest(arguments).hexdigest()}"' if arguments else ""
+        if self._shown.any:
+            given += self._shown_of(called, arguments)
+        return (
+            f'{_TIME}{self._clock}{_THOUSANDTHS[int((begun - second) * 1000)]}Z","request_id":"{request_id}"{before}'
+            f"{given}{after}{microseconds // 1000}{_THOUSANDTHS[microseconds % 1000]}"
         )
 
-    def event(self, event: str, **details: str | int | bool) -> bytes:
+    def event(self, event: str, **details: str | int | bool) -> str:
         """Return an entry about the log itself."""
-        said = orjson.dumps({"event": event, **details})[1:-1]
+        said = orjson.dumps({"event": event, **details})[1:-1].decode()
         now = time.time()
-        return b'%b%b%bZ",%b' % (_TIME, _clock(int(now)), _THOUSANDTHS[int(now % 1 * 1000)], said)
+        return f'{_TIME}{_clock(int(now))}{_THOUSANDTHS[int(now % 1 * 1000)]}Z",{said}'
 
-    def _arguments(self, name: str, arguments: bytes) -> bytes:
-        part = self._digest_begins + self._digest(arguments).encode() + b'"'
-        if not self._shown.any:
-            return part
+    def _shown_of(self, name: str, arguments: bytes) -> str:
         values, too_long = self._shown.pick(name, arguments)
-        if values is not None:
-            part += b',"arguments":' + values
-        if too_long:
-            part += b',"arguments_left_out":true'
-        return part
+        part = "" if values is None else f',"arguments":{values.decode()}'
+        return part + ',"arguments_left_out":true' if too_long else part
 
 
 @lru_cache(maxsize=256)
-def _who(caller: str, method: str, name: str) -> bytes:
-    return b',"caller":%b,"method":%b,"name":%b' % (_quoted(caller), _quoted(method), _quoted(name))
+def _parts(caller: str, method: str, name: str, status: int, failed: bool) -> tuple[str, str]:
+    """Return the fields between the request id and the arguments, and those after the arguments."""
+    who = f',"caller":{_quoted(caller[:_LONGEST])},"method":{_quoted(method)},"name":{_quoted(name)}'
+    return who, f',"outcome":"{outcome(status, failed)}","status":{status},"ms":'
 
 
-@lru_cache(maxsize=64)
-def _ended(status: int, failed: bool) -> bytes:
-    return b',"outcome":"%b","status":%d,"ms":' % (outcome(status, failed).encode(), status)
+def _clock(second: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
 
 
-@lru_cache(maxsize=2)
-def _clock(second: int) -> bytes:
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second)).encode()
-
-
-def _quoted(text: str) -> bytes:
+def _quoted(text: str) -> str:
     """Return a text of a caller as JSON with only printable characters, at most as long as a name may be."""
-    return orjson.dumps(text if text.isprintable() else _shortened(ascii(text)[1:-1]))
+    return orjson.dumps(text if text.isprintable() else _shortened(ascii(text)[1:-1])).decode()
 
 
 def _shortened(text: str) -> str:

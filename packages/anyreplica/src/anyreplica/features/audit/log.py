@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Literal
+from typing import Final, Literal
 
 from anyreplica.features.audit.call import Noted
 from anyreplica.features.audit.line import STATUS_UNAVAILABLE, Chain, Digests, Form, Shown
@@ -31,6 +31,9 @@ MOST_BYTES = 64 * 1024 * 1024
 
 _BATCH = 64
 """Number of entries that the thread makes in one step. The event loop waits for the thread during a step."""
+
+_ARGUMENTS: Final = 5
+"""The position of the arguments in a `Noted`."""
 
 _RETRY_SECONDS = 0.25
 _STOP_SECONDS = 5.0
@@ -67,7 +70,7 @@ class AuditLog:
         """Whether a failure of the log can make the replica refuse calls."""
 
         self._noted: deque[Noted] = deque()  # append and popleft of a deque are atomic
-        self._ready: deque[bytes] = deque()
+        self._ready: deque[str] = deque()
         """Unfinished entries. The write completes them, because a write to a new file adds an entry before them."""
         self._bytes_noted = 0
         self._bytes_taken = 0
@@ -90,7 +93,7 @@ class AuditLog:
         if self.refuses and self._failing_since is not None and _is_refused(noted):
             self._refused += 1  # an entry for each refused call would leave no space for calls in flight
             return
-        size = self._bytes_noted + len(noted.arguments)
+        size = self._bytes_noted + len(noted[_ARGUMENTS])
         waiting = self._noted
         if len(waiting) + len(self._ready) >= MOST_LINES or size - self._bytes_taken > MOST_BYTES:
             self._dropped += 1
@@ -183,14 +186,15 @@ class AuditLog:
 
     def _take(self) -> None:
         """Make unfinished entries of the recorded calls."""
-        for _ in range(min(_BATCH, len(self._noted))):
-            noted = self._noted.popleft()
-            self._bytes_taken += len(noted.arguments)
+        waiting, ready, form = self._noted, self._ready, self._form
+        for _ in range(min(_BATCH, len(waiting))):
+            noted = waiting.popleft()
+            self._bytes_taken += len(noted[_ARGUMENTS])
             try:
-                self._ready.append(self._form.call(noted))
+                ready.append(form.call(noted))
             except Exception:
                 logger.exception("Audit log: no entry could be made for a call")
-                self._ready.append(self._form.event("dropped", count=1))
+                ready.append(form.event("dropped", count=1))
         if self._failing_since is None and not self._noted:
             for event, count in (("dropped", self._dropped), ("refused", self._refused)):
                 if count > self._reported[event]:
@@ -233,4 +237,5 @@ class AuditLog:
 
 
 def _is_refused(noted: Noted) -> bool:
-    return noted.status == STATUS_UNAVAILABLE and not noted.failed
+    *_, status, failed, _ = noted
+    return status == STATUS_UNAVAILABLE and not failed

@@ -100,11 +100,12 @@ class FileTarget:
         lines = make(None if known else _last_hash(file, size))
         data = b"".join((b"\n", *lines) if torn else lines)
         written, error = _write(file, data)
-        whole = data.rfind(b"\n", 0, written) + 1
-        if whole < written:
+        whole, count = written, len(lines)
+        if written < len(data):
+            whole = data.rfind(b"\n", 0, written) + 1
+            count = data.count(b"\n", 0, whole) - torn
             with suppress(OSError):
                 os.ftruncate(file, size + whole)
-        count = data.count(b"\n", 0, whole) - torn
         if count > 0:
             self._known, self._size = identity, size + whole
         return Written(max(count, 0), error)

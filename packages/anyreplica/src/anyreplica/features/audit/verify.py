@@ -130,7 +130,7 @@ def _entry(text: bytes, digest: Digest) -> AuditLine:
     whole = _WHOLE.fullmatch(text)
     if whole is None:
         raise NoEntry("is incomplete: the process was killed while it wrote, the disk was full, or the line was cut")
-    true = digest(whole[1]) == whole[2].decode()
+    true = digest(whole[1]).hexdigest() == whole[2].decode()
     try:
         fields = orjson.loads(text)
     except orjson.JSONDecodeError:
