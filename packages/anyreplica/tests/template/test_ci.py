@@ -189,6 +189,26 @@ def test_cluster_uses_the_engine_of_the_kit(tmp_path: Path) -> None:
     assert log.read_text() == "the kit, no other\n"
 
 
+@pytest.mark.servers
+@pytest.mark.parametrize(
+    ("command", "family", "said"),
+    [
+        ("env", "4", "no cluster is up; start one with"),
+        ("start", "4", "no cluster is up; start one with"),
+        ("up", "5", "CLUSTER_FAMILY=5: must be 4 or 6"),
+    ],
+)
+def test_a_mistake_with_the_cluster_is_named(tmp_path: Path, command: str, family: str, said: str) -> None:
+    """A wrong command of `.ci/cluster` fails with one line that says what to do, and prints no variables."""
+    variables = {**os.environ, "SWARM_LAB": str(tmp_path), "CLUSTER_FAMILY": family}
+    done = subprocess.run(
+        [CI / "cluster", command, "3"], env=variables, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert done.stdout == ""
+
+
 @pytest.mark.needs("docker")
 @pytest.mark.alone
 def test_swarm_makes_a_manager_of_the_engine() -> None:
