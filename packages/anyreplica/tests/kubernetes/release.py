@@ -48,7 +48,7 @@ def of_node(verb: str, number: int, *command: str) -> str:
 
 
 def start_node(number: int) -> None:
-    """Start a node again, and wait until it is ready, and until its loss has no more effect on calls over node 1.
+    """Start a node again, and wait until it is ready.
 
     It is no child of this run, and does not have the variable of its guard. Otherwise the guard would end the node with
     the run, and the run would fail.
@@ -61,7 +61,6 @@ def start_node(number: int) -> None:
         subprocess.run(command, env=environment, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         until(ended.exists, lambda: f"node {number} is ready: {log.read_text()}", 400)
         assert ended.read_text() == "0\n", log.read_text()
-    wait_until_node_forgets_attempts()
 
 
 def node_ready(number: int) -> bool:
@@ -185,14 +184,3 @@ def wait_until_node_forgets(pod: Pod, node: int = 1, seconds: int = 60) -> None:
     address = pod["status"]["podIP"]
     forgotten = f'until rules=$(iptables-save -t nat) && ! echo "$rules" | grep -qwF {address}; do sleep 0.5; done'
     of_node("ssh", node, f"timeout {seconds} bash -c '{forgotten}'")
-
-
-def wait_until_node_forgets_attempts(node: int = 1, seconds: int = 300) -> None:
-    """Wait until a node knows no more attempts to connect to the release that nobody has answered.
-
-    While a node is lost, the others remember each attempt to connect to its pods, by the address and the port of the
-    client, for 120 s after the last packet (`nf_conntrack_tcp_timeout_syn_sent`). In that time, a new connection from
-    such a port goes to the same pod, although the pod is gone.
-    """
-    attempts = f'while grep -q "SYN_SENT.* dport={PORT} " /proc/net/nf_conntrack; do sleep 1; done'
-    of_node("ssh", node, f"timeout {seconds} bash -c '{attempts}'")

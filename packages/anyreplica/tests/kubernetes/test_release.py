@@ -21,7 +21,6 @@ from tests.kubernetes.release import (
     of_node,
     start_node,
     wait_until_node_forgets,
-    wait_until_node_forgets_attempts,
 )
 from tests.swarm.stack import failures, load
 from tests.swarm.test_events import end
@@ -164,9 +163,8 @@ def test_a_lost_node_is_replaced(release: Release, tmp_path: Path) -> None:
     """A lost node gets no more calls when the other nodes know of its loss. Another replica takes the place of its own.
 
     Until then, the node's share of new connections fails. Kubernetes needs about 50 s to notice the loss, and a moment
-    more until the rules of each node no longer have the lost replica. The test waits until the node that it calls has
-    the right rules, and has forgotten its attempts to connect to the lost replica: how late it is depends on how busy
-    that node is, and not on the chart.
+    more until the rules of each node no longer have the lost replica. The test waits for the rules of the node that it
+    calls: how late they are depends on how busy that node is, and not on the chart.
     """
     release.wait()
     kubectl("rollout", "restart", f"deployment/{NAME}")  # one replica on each node
@@ -181,7 +179,6 @@ def test_a_lost_node_is_replaced(release: Release, tmp_path: Path) -> None:
             until(lambda: not node_ready(3), "the cluster says that the node is not ready", 120)
             noticed = running.seconds
             wait_until_node_forgets(lost)
-            wait_until_node_forgets_attempts()
             forgotten = running.seconds
             until(
                 lambda: sum(is_ready(each) and node_of(each) != 3 for each in release.pods()) == 3, "three serve", 400
