@@ -66,7 +66,8 @@ class Hashed(Protocol):
 
 
 Digest = Callable[[bytes], Hashed]
-"""Begins with some bytes. It returns no text, because a function around `hashlib.sha256` takes 400 instructions."""
+"""Returns the hash object of some bytes, such as `hashlib.sha256`. A function that returned the digits would take 400
+instructions more for each call."""
 
 _HASH = slice(-67, -3)
 """Position of the hash in a line. The line ends with the 64 digits, a quote, a brace and a line break."""
