@@ -8,6 +8,7 @@ the port is reachable on the node's own address. CLUSTER_HOST is the address of 
 import contextlib
 import json
 import os
+import re
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -184,3 +185,21 @@ def wait_until_node_forgets(pod: Pod, node: int = 1, seconds: int = 60) -> None:
     address = pod["status"]["podIP"]
     forgotten = f'until rules=$(iptables-save -t nat) && ! echo "$rules" | grep -qwF {address}; do sleep 0.5; done'
     of_node("ssh", node, f"timeout {seconds} bash -c '{forgotten}'")
+
+
+def wait_until_node_forgets_lost_pods(node: int = 1, seconds: float = 420) -> None:
+    """Wait until a node remembers no connection to a pod that is gone.
+
+    The connections to a lost node have no end. Each node remembers them for up to five minutes after their last packet
+    (`nf_conntrack_tcp_timeout_max_retrans`). In this time, a new connection from the same port of the same client goes
+    to the same pod, and fails.
+    """
+
+    def remembered() -> set[str]:
+        lines = of_node("ssh", node, f"grep ' dport={PORT} ' /proc/net/nf_conntrack || true").splitlines()
+        return {re.findall(r" src=(\S+)", line)[1] for line in lines if "TIME_WAIT" not in line}
+
+    def pods() -> set[str]:
+        return {each["status"].get("podIP", "") for each in Release().all_pods()}
+
+    until(lambda: remembered() <= pods(), f"node {node} remembers no connection to a lost pod", seconds)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from conftest import ROOT, environment, free_port, until
-from tests.kubernetes.release import IMAGE, kubectl, run
+from tests.kubernetes.release import IMAGE, NAME, Release, kubectl, run
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -37,7 +37,13 @@ def inline(words: str) -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """A project's folder with the chart and the values of the page. Its release is removed afterwards."""
+    """A project's folder with the chart and the values of the page. Its release is removed afterwards.
+
+    The release of the other tests has no replicas meanwhile: the nodes do not have enough CPU for both.
+    """
+    other = Release() if run("helm", "list", "--short", "--filter", f"^{NAME}$") else None
+    if other:
+        other.scale(0)
     (tmp_path / "deploy").symlink_to(ROOT / "deploy")
     assert VALUES
     # The minimal Redis of the chart is an image that the nodes cannot pull.
@@ -46,6 +52,8 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     yield tmp_path
     run("helm", "uninstall", "my-server", "--ignore-not-found", "--wait")
     kubectl("delete", "secret", "my-server-secrets", "my-server-keys", "--ignore-not-found")
+    if other:
+        other.scale(3)
 
 
 def own(text: str) -> str:
