@@ -32,7 +32,7 @@ TARGETS = {
     "secured": 275_000,
     "fastmcp-path": 720_000,
 }
-"""Maximum number of instructions per call, on every machine. Scenarios that miss their targets are in TODO.md."""
+"""Number of instructions per call that the scenarios must not exceed by more than the margin, on every machine."""
 _MARGIN = 1.01
 """Two runs of one state may differ by 1 %."""
 _LAYOUTS = 8

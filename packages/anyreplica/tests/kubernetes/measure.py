@@ -2,9 +2,9 @@
 
     python -m tests.kubernetes.measure
 
-It needs a cluster of three nodes (see tests/kubernetes/release.py). One run takes about twenty minutes. Each
-event happens under two loads of 15 calls a second: over the port of a node, and through the ingress controller. Half of
-the calls use kept connections, and the others use new connections.
+It needs a cluster of three nodes (see tests/kubernetes/release.py). One run takes about twenty minutes. Each event
+happens under two loads of 15 calls a second: over the port of a node, and through the ingress controller. Half of the
+calls use kept connections, and the others use new connections.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from tests.kubernetes.release import (
     node_ready,
     of_node,
     start_node,
-    wait_until_node_forgets_lost_pods,
+    wait_until_node_forgets_connections,
 )
 from tests.swarm.stack import HALF_A_SECOND
 from tests.swarm.table import Table
@@ -114,7 +114,7 @@ class Measure(Table):
             self.measure("a node is unplugged", self.lose)
         finally:
             start_node(3)
-        wait_until_node_forgets_lost_pods()
+        wait_until_node_forgets_connections()
 
 
 def main() -> None:

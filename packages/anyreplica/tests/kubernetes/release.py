@@ -6,6 +6,7 @@ the port is reachable on the node's own address. CLUSTER_HOST is the address of 
 """
 
 import contextlib
+import ipaddress
 import json
 import os
 import re
@@ -187,19 +188,24 @@ def wait_until_node_forgets(pod: Pod, node: int = 1, seconds: int = 60) -> None:
     of_node("ssh", node, f"timeout {seconds} bash -c '{forgotten}'")
 
 
-def wait_until_node_forgets_lost_pods(node: int = 1, seconds: float = 420) -> None:
-    """Wait until a node remembers no connection to a pod that is gone.
+def wait_until_node_forgets_connections(node: int = 1, seconds: float = 420) -> None:
+    """Wait until a node has forgotten all connections to pods that no longer exist.
 
-    The connections to a lost node have no end. Each node remembers them for up to five minutes after their last packet
-    (`nf_conntrack_tcp_timeout_max_retrans`). In this time, a new connection from the same port of the same client goes
-    to the same pod, and fails.
+    The connections to a lost node are never closed. Each other node remembers them for up to five minutes after their
+    last packet (`nf_conntrack_tcp_timeout_max_retrans`). If the same client opens a new connection from the same port
+    in this time, the node sends it to the lost pod, and it fails. A connection in the state TIME_WAIT was closed, and
+    does not count.
     """
 
     def remembered() -> set[str]:
-        lines = of_node("ssh", node, f"grep ' dport={PORT} ' /proc/net/nf_conntrack || true").splitlines()
-        return {re.findall(r" src=(\S+)", line)[1] for line in lines if "TIME_WAIT" not in line}
+        found = of_node("ssh", node, f"grep ' dport={PORT} ' /proc/net/nf_conntrack || [ $? = 1 ]").splitlines()
+        return {_address(re.findall(r" src=(\S+)", line)[1]) for line in found if "TIME_WAIT" not in line}
 
     def pods() -> set[str]:
-        return {each["status"].get("podIP", "") for each in Release().all_pods()}
+        return {_address(found) for each in Release().pods() if (found := each["status"].get("podIP"))}
 
-    until(lambda: remembered() <= pods(), f"node {node} remembers no connection to a lost pod", seconds)
+    until(lambda: remembered() <= pods(), f"node {node} has forgotten the connections to lost pods", seconds)
+
+
+def _address(text: str) -> str:
+    return str(ipaddress.ip_address(text))

@@ -39,21 +39,23 @@ def inline(words: str) -> str:
 def folder(tmp_path: Path) -> Iterator[Path]:
     """A project's folder with the chart and the values of the page. Its release is removed afterwards.
 
-    The release of the other tests has no replicas meanwhile: the nodes do not have enough CPU for both.
+    During the test, the release of the other tests has no replicas: the nodes do not have enough CPU for both.
     """
     other = Release() if run("helm", "list", "--short", "--filter", f"^{NAME}$") else None
     if other:
         other.scale(0)
-    (tmp_path / "deploy").symlink_to(ROOT / "deploy")
-    assert VALUES
-    # The minimal Redis of the chart is an image that the nodes cannot pull.
-    redis = f"redis:\n  minimal:\n    image: {IMAGE}:services\n"
-    (tmp_path / "my.yaml").write_text(own(VALUES[1]) + redis)
-    yield tmp_path
-    run("helm", "uninstall", "my-server", "--ignore-not-found", "--wait")
-    kubectl("delete", "secret", "my-server-secrets", "my-server-keys", "--ignore-not-found")
-    if other:
-        other.scale(3)
+    try:
+        (tmp_path / "deploy").symlink_to(ROOT / "deploy")
+        assert VALUES
+        # The minimal Redis of the chart is an image that the nodes cannot pull.
+        redis = f"redis:\n  minimal:\n    image: {IMAGE}:services\n"
+        (tmp_path / "my.yaml").write_text(own(VALUES[1]) + redis)
+        yield tmp_path
+        run("helm", "uninstall", "my-server", "--ignore-not-found", "--wait")
+        kubectl("delete", "secret", "my-server-secrets", "my-server-keys", "--ignore-not-found")
+    finally:
+        if other:
+            other.scale(3)
 
 
 def own(text: str) -> str:

@@ -17,8 +17,8 @@ from tests.swarm.stack import Load, failures, load
 RATE = 15
 """Calls per second over each way."""
 SECONDS_BEFORE, SECONDS_AFTER = 5, 10
-_SHOWN = 20
-"""Number of failed calls whose time is recorded, in seconds since the load began."""
+_MOST_TIMES = 20
+"""Maximum number of failed calls whose begin is recorded. A begin is in seconds since the load began."""
 
 Event = Callable[[], str]
 """A function that causes an event, waits until it is over, and returns a text about its duration."""
@@ -56,15 +56,15 @@ class Table:
     def note(self, name: str, way: str, took: str, running: Load, runs: list[dict[str, Any]]) -> None:
         """Print a line of figures and append it to the file."""
         slow = running.slower_than(0)
-        failed = sorted(span for kind in running.spans_of_failed() for span in kind)
+        spans = sorted(span for kind in running.spans_of_failed() for span in kind)
         figures = {
             "event": name,
             "way": way,
             "requests": sum(run["requests"] for run in runs),
             "failed": sum(run["failed"] for run in runs),
             "kinds": [{"kind": each["kind"], "count": each["count"]} for each in failures(runs)],
-            "longest failure": round(max((ended - begun for begun, ended in failed), default=0), 2),
-            "failed at": [round(begun, 1) for begun, _ in failed[:_SHOWN]],
+            "longest failure": round(max((ended - begun for begun, ended in spans), default=0), 2),
+            "failed at": [round(begun, 1) for begun, _ in spans[:_MOST_TIMES]],
             "over a second": sum(seconds > 1 for seconds in slow),
             "longest": round(max(slow, default=0), 2),
             "took": took,

@@ -198,8 +198,8 @@ def test_cluster_uses_the_engine_of_the_kit(tmp_path: Path) -> None:
         ("up", "5", "CLUSTER_FAMILY=5: must be 4 or 6"),
     ],
 )
-def test_a_mistake_with_the_cluster_is_named(tmp_path: Path, command: str, family: str, said: str) -> None:
-    """A wrong command of `.ci/cluster` fails with one line that says what to do, and prints no variables."""
+def test_cluster_says_what_is_wrong(tmp_path: Path, command: str, family: str, said: str) -> None:
+    """Without a cluster, or with a wrong family, `.ci/cluster` fails with one line that says why."""
     variables = {**os.environ, "SWARM_LAB": str(tmp_path), "CLUSTER_FAMILY": family}
     done = subprocess.run(
         [CI / "cluster", command, "3"], env=variables, capture_output=True, text=True, check=False, timeout=60

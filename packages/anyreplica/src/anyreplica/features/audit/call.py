@@ -16,13 +16,14 @@ UNWRITABLE = b'"(no JSON)"'
 """The text in place of arguments that cannot be written as JSON. Arguments that arrived as JSON never get it."""
 
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
-_SORTED = orjson.OPT_SORT_KEYS
+_SORT_KEYS = orjson.OPT_SORT_KEYS
 
 
 class Noted(NamedTuple):
     """A call that has ended. `time` is its start in seconds since the epoch.
 
-    For each call of a replica, a plain tuple with the same values stands for it. So only positions may be used.
+    In a replica, a plain tuple with the same values takes its place, because it is faster. So code reads the values by
+    position, never by name.
     """
 
     time: float
@@ -58,7 +59,7 @@ def canonical(arguments: Any) -> bytes:
     if arguments is None:
         return b""
     try:
-        return orjson.dumps(arguments, None, _SORTED)
+        return orjson.dumps(arguments, None, _SORT_KEYS)
     except orjson.JSONEncodeError:
         pass
     try:

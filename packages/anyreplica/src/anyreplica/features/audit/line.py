@@ -65,9 +65,9 @@ class Hashed(Protocol):
         """Return the digest in hexadecimal digits."""
 
 
-Digest = Callable[[bytes], Hashed]
-"""Returns the hash object of some bytes, such as `hashlib.sha256`. A function that returned the digits would take 400
-instructions more for each call."""
+Hasher = Callable[[bytes], Hashed]
+"""A function that hashes bytes and returns the hash object, such as `hashlib.sha256`. If it returned the digits, each
+call would need 400 instructions more."""
 
 _HASH = slice(-67, -3)
 """Position of the hash in a line. The line ends with the 64 digits, a quote, a brace and a line break."""
@@ -188,19 +188,19 @@ class Digests:
         if key is not None and len(key) < _SHORTEST_KEY:
             raise ValueError(f"the key is shorter than {_SHORTEST_KEY} bytes; run openssl rand -hex 32 to make one")
         self.keyed = key is not None
-        self.line: Digest = hashlib.sha256 if key is None else _keyed(key, b"audit: lines")
-        self.arguments: Digest = hashlib.sha256 if key is None else _keyed(key, b"audit: arguments")
+        self.line: Hasher = hashlib.sha256 if key is None else _keyed(key, b"audit: lines")
+        self.arguments: Hasher = hashlib.sha256 if key is None else _keyed(key, b"audit: arguments")
 
 
-def _keyed(key: bytes, purpose: bytes) -> Digest:
+def _keyed(key: bytes, purpose: bytes) -> Hasher:
     begun = hmac.new(hmac.digest(key, purpose, "sha256"), digestmod="sha256")
 
-    def digest(data: bytes) -> Hashed:
+    def hasher(data: bytes) -> Hashed:
         made = begun.copy()  # a copy saves the preparation of the key
         made.update(data)
         return made
 
-    return digest
+    return hasher
 
 
 class Chain:
@@ -210,16 +210,16 @@ class Chain:
         self.seq = 0
         """Sequence number of the next entry."""
         self._prev = ""
-        self._digest = digests.line
+        self._hasher = digests.line
         self._source = f',"replica":{orjson.dumps(replica).decode()},"run":{orjson.dumps(run).decode()},"seq":'
 
     def link(self, bodies: Iterable[str]) -> list[bytes]:
         """Return the complete lines for these unfinished entries. Only `advance` changes the chain."""
         lines = []
-        prev, source, digest = self._prev, self._source, self._digest
+        prev, source, hasher = self._prev, self._source, self._hasher
         for seq, body in enumerate(bodies, self.seq):
             covered = f'{body}{source}{seq},"prev":"{prev}"'
-            prev = digest(covered.encode()).hexdigest()
+            prev = hasher(covered.encode()).hexdigest()
             lines.append(f'{covered},"hash":"{prev}"}}\n'.encode())
         return lines
 
@@ -253,9 +253,10 @@ class Form:
 
     def __init__(self, shown: Shown, digests: Digests) -> None:
         self._shown = shown
-        self._digest = digests.arguments
+        self._hasher = digests.arguments
         self._digest_begins = ',"arguments_hmac_sha256":"' if digests.keyed else ',"arguments_sha256":"'
-        self._second, self._clock = 0, ""
+        self._second: int | None = None
+        self._clock_text = ""
 
     def call(self, noted: Noted) -> str:
         """Return the entry of a call.
@@ -269,14 +270,14 @@ class Form:
             request_id = _quoted(request_id)[1:-1]
         second, microseconds = int(begun), int(seconds * 1e6)
         if second != self._second:
-            self._second, self._clock = second, _clock(second)
-        before, after = _parts(caller, method, called, status, failed)
-        given = f'{self._digest_begins}{self._digest(arguments).hexdigest()}"' if arguments else ""
+            self._second, self._clock_text = second, _clock(second)
+        who, ended = _around_arguments(caller, method, called, status, failed)
+        digest = f'{self._digest_begins}{self._hasher(arguments).hexdigest()}"' if arguments else ""
         if self._shown.any:
-            given += self._shown_of(called, arguments)
+            digest += self._shown_of(called, arguments)
         return (
-            f'{_TIME}{self._clock}{_THOUSANDTHS[int((begun - second) * 1000)]}Z","request_id":"{request_id}"{before}'
-            f"{given}{after}{microseconds // 1000}{_THOUSANDTHS[microseconds % 1000]}"
+            f'{_TIME}{self._clock_text}{_THOUSANDTHS[int((begun - second) * 1000)]}Z","request_id":"{request_id}"{who}'
+            f"{digest}{ended}{microseconds // 1000}{_THOUSANDTHS[microseconds % 1000]}"
         )
 
     def event(self, event: str, **details: str | int | bool) -> str:
@@ -292,10 +293,10 @@ class Form:
 
 
 @lru_cache(maxsize=256)
-def _parts(caller: str, method: str, name: str, status: int, failed: bool) -> tuple[str, str]:
+def _around_arguments(caller: str, method: str, name: str, status: int, failed: bool) -> tuple[str, str]:
     """Return the fields between the request id and the arguments, and those after the arguments."""
     who = f',"caller":{_quoted(caller[:_LONGEST])},"method":{_quoted(method)},"name":{_quoted(name)}'
-    return who, f',"outcome":"{outcome(status, failed)}","status":{status},"ms":'
+    return who, f',"outcome":"{outcome(status, failed)}","status":{status:d},"ms":'
 
 
 def _clock(second: int) -> str:

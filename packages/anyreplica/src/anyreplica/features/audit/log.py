@@ -32,7 +32,7 @@ MOST_BYTES = 64 * 1024 * 1024
 _BATCH = 64
 """Number of entries that the thread makes in one step. The event loop waits for the thread during a step."""
 
-_ARGUMENTS: Final = 5
+_ARGUMENTS_AT: Final = 5
 """The position of the arguments in a `Noted`."""
 
 _RETRY_SECONDS = 0.25
@@ -93,7 +93,7 @@ class AuditLog:
         if self.refuses and self._failing_since is not None and _is_refused(noted):
             self._refused += 1  # an entry for each refused call would leave no space for calls in flight
             return
-        size = self._bytes_noted + len(noted[_ARGUMENTS])
+        size = self._bytes_noted + len(noted[_ARGUMENTS_AT])
         waiting = self._noted
         if len(waiting) + len(self._ready) >= MOST_LINES or size - self._bytes_taken > MOST_BYTES:
             self._dropped += 1
@@ -189,7 +189,7 @@ class AuditLog:
         waiting, ready, form = self._noted, self._ready, self._form
         for _ in range(min(_BATCH, len(waiting))):
             noted = waiting.popleft()
-            self._bytes_taken += len(noted[_ARGUMENTS])
+            self._bytes_taken += len(noted[_ARGUMENTS_AT])
             try:
                 ready.append(form.call(noted))
             except Exception:
@@ -237,5 +237,5 @@ class AuditLog:
 
 
 def _is_refused(noted: Noted) -> bool:
-    *_, status, failed, _ = noted
+    *_, status, failed, _seconds = noted
     return status == STATUS_UNAVAILABLE and not failed

@@ -104,8 +104,9 @@ class FileTarget:
         if written < len(data):
             whole = data.rfind(b"\n", 0, written) + 1
             count = data.count(b"\n", 0, whole) - torn
-            with suppress(OSError):
-                os.ftruncate(file, size + whole)
+            if whole < written:
+                with suppress(OSError):
+                    os.ftruncate(file, size + whole)
         if count > 0:
             self._known, self._size = identity, size + whole
         return Written(max(count, 0), error)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import orjson
 
-from anyreplica.features.audit.line import BEGINNING, Digest, Digests
+from anyreplica.features.audit.line import BEGINNING, Digests, Hasher
 
 MOST_PROBLEMS = 1000
 """Maximum number of problems that a report lists."""
@@ -106,7 +106,7 @@ class NoEntry(Exception):
     """
 
 
-def read(line: bytes, digest: Digest) -> AuditLine | None:
+def read(line: bytes, hasher: Hasher) -> AuditLine | None:
     """Read a line, with or without its line break and Docker's prefix. Return None for a line of another log.
 
     Raises:
@@ -114,23 +114,23 @@ def read(line: bytes, digest: Digest) -> AuditLine | None:
     """
     text = _PREFIX.sub(b"", line.rstrip(b"\r\n"), count=1)
     if text.startswith(BEGINNING):
-        return _entry(text, digest)
+        return _entry(text, hasher)
     if len(text) >= _SHORTEST_PART and BEGINNING.startswith(text):
         raise NoEntry("is only the beginning of an audit entry")
     place = text.find(BEGINNING)
     if place < 0:
         return None
     try:
-        return _entry(text[place:], digest)._replace(alone=False)
+        return _entry(text[place:], hasher)._replace(alone=False)
     except NoEntry:
         return None
 
 
-def _entry(text: bytes, digest: Digest) -> AuditLine:
+def _entry(text: bytes, hasher: Hasher) -> AuditLine:
     whole = _WHOLE.fullmatch(text)
     if whole is None:
         raise NoEntry("is incomplete: the process was killed while it wrote, the disk was full, or the line was cut")
-    true = digest(whole[1]).hexdigest() == whole[2].decode()
+    true = hasher(whole[1]).hexdigest() == whole[2].decode()
     try:
         fields = orjson.loads(text)
     except orjson.JSONDecodeError:
