@@ -6,7 +6,6 @@ counts the running replicas. With `REDIS_URL`, each replica writes a sign of lif
 """
 
 import asyncio
-import logging
 import secrets
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
@@ -20,7 +19,6 @@ from anyreplica.shared.lost_redis import patiently
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
-logger = logging.getLogger(__name__)
 
 _Address = tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]
 

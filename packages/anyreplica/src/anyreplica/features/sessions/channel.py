@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from enum import Enum
@@ -29,8 +28,6 @@ from anyreplica.mcp.compat.log_levels import SessionState
 from anyreplica.mcp.handshake_sessions import SESSION
 from anyreplica.mcp.message import Request
 from anyreplica.shared.lost_redis import retry_for
-
-logger = logging.getLogger(__name__)
 
 _BEGIN_SECONDS = 1.5
 """Time for which a call that does not wait for its client tries to begin its events, in seconds. It is short, because

@@ -7,7 +7,6 @@ any replica (MCP 2025-11-25, Transports, "Resumability and Redelivery").
 import asyncio
 import contextlib
 import itertools
-import logging
 import secrets
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
@@ -40,7 +39,6 @@ from anyreplica.shared.notifier import Notifier, RedisNotifier
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
-logger = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 0.8
 """Seconds after which a resumed stream looks whether the replica of the call still runs. It yields an empty event,

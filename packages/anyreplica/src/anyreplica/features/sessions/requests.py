@@ -1,7 +1,6 @@
 """The requests of clients that have a session, and the calls that this replica takes over from another one."""
 
 import asyncio
-import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from functools import partial
@@ -38,8 +37,6 @@ from anyreplica.mcp.message import (
     unexpected_response,
 )
 from anyreplica.mcp.reply import Reply, disconnected
-
-logger = logging.getLogger(__name__)
 
 _TAKEN = "sessions.taken"
 """The note of a request about the call that this replica has taken over."""
