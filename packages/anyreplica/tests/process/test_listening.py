@@ -5,7 +5,10 @@ from pathlib import Path
 
 import httpx
 import pytest
+import uvicorn
+from starlette.responses import PlainTextResponse
 
+from anyreplica.process import listening
 from anyreplica.process.probe import alive
 from conftest import SOURCE, Server, StartServer, free_port, run, until
 from tests.calls import HEADERS, request
@@ -81,3 +84,16 @@ def test_only_one_of_two_servers_can_start_on_one_port(tmp_path: Path) -> None:
     finally:
         for server in servers:
             server.stop()
+
+
+@pytest.mark.anyio
+async def test_the_end_of_the_start_writes_the_waiting_log_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A supervisor writes its welcome when its processes have started. So their lines must be there before."""
+    written: list[bool] = []
+    server = listening.StoppableServer(uvicorn.Config(PlainTextResponse("hi"), lifespan="off", log_config=None))
+    monkeypatch.setattr(listening, "flush_logs", lambda: written.append(server.started))
+    server.config.load()
+    server.lifespan = server.config.lifespan_class(server.config)
+    await server.startup(sockets=[])
+    await server.shutdown(sockets=[])
+    assert written == [True]

@@ -14,7 +14,7 @@ from typing import Any
 
 import uvicorn
 
-from anyreplica.process.ending import end_regardless
+from anyreplica.process.ending import end_regardless, flush_logs
 from anyreplica.settings import CoreSettings
 from anyreplica.settings.errors import StartupError
 
@@ -128,11 +128,16 @@ def refuse_taken(settings: CoreSettings) -> None:
 class StoppableServer(uvicorn.Server):
     """A uvicorn server that a signal also stops during its start. uvicorn would first wait for the end of the start.
 
-    The tasks of the start get 1 s to end after their cancellation.
+    The tasks of the start get 1 s to end after their cancellation. At the end of the start, the server writes the log
+    lines that wait.
     """
 
     stops_start = False
     """Whether a signal has arrived during the start."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        flush_logs()  # "Ready" comes before the welcome of a supervisor, which waits for the end of the start
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
