@@ -129,8 +129,8 @@ class Release:
     def wait(self, replicas: int = 3, seconds: float = 180) -> None:
         """Wait until exactly this number of replicas is ready, and all others have ended.
 
-        A removed replica still answers while it drains. If a node sends connections to it for too long, calls fail only
-        after its end.
+        A removed replica still answers while it drains. A node that sends connections to it for too long causes failed
+        calls only after the replica has ended.
         """
         until(lambda: len(self.ready()) == len(self.all_pods()) == replicas, f"{replicas} replicas are ready", seconds)
 

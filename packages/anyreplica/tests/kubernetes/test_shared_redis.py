@@ -57,8 +57,8 @@ def test_an_update_while_users_are_asked(sharing: Release) -> None:
 @pytest.mark.slow
 def test_jobs_survive_a_lost_node(sharing: Release) -> None:
     """Another worker runs the jobs of a worker whose node is lost."""
-    # During an update of all pods, only one node may have enough CPU. Then it gets both workers. A restart of the
-    # workers alone spreads them again.
+    # While all pods are updated, sometimes only one node has enough CPU, and it gets both workers. A restart of the
+    # workers alone puts them on different nodes.
     worker = f"deployment/{NAME}-worker"
     kubectl("rollout", "restart", worker)
     kubectl("rollout", "status", worker, "--timeout=240s")

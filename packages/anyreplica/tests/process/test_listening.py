@@ -1,5 +1,6 @@
 """Tests of the ports and Unix sockets on which a replica listens."""
 
+import logging
 import socket
 from pathlib import Path
 
@@ -87,13 +88,22 @@ def test_only_one_of_two_servers_can_start_on_one_port(tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
-async def test_the_end_of_the_start_writes_the_waiting_log_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_end_of_the_start_writes_the_waiting_log_lines() -> None:
     """A supervisor writes its welcome when its processes have started. So their lines must be there before."""
     written: list[bool] = []
+
+    class Waiting(logging.Handler):
+        def flush(self) -> None:
+            written.append(server.started)
+
     server = listening.StoppableServer(uvicorn.Config(PlainTextResponse("hi"), lifespan="off", log_config=None))
-    monkeypatch.setattr(listening, "flush_logs", lambda: written.append(server.started))
     server.config.load()
     server.lifespan = server.config.lifespan_class(server.config)
-    await server.startup(sockets=[])
+    handler = Waiting()
+    logging.getLogger().addHandler(handler)
+    try:
+        await server.startup(sockets=[])
+    finally:
+        logging.getLogger().removeHandler(handler)
     await server.shutdown(sockets=[])
     assert written == [True]

@@ -22,8 +22,8 @@ _SORT_KEYS = orjson.OPT_SORT_KEYS
 class Noted(NamedTuple):
     """A call that has ended. `time` is its start in seconds since the epoch.
 
-    In a replica, a plain tuple with the same values takes its place, because it is faster. So code reads the values by
-    position, never by name.
+    A replica makes a plain tuple with the same values instead, because that is faster. So read the values by position,
+    never by name.
     """
 
     time: float

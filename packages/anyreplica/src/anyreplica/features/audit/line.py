@@ -66,8 +66,8 @@ class Hashed(Protocol):
 
 
 Hasher = Callable[[bytes], Hashed]
-"""A function that hashes bytes and returns the hash object, such as `hashlib.sha256`. If it returned the digits, each
-call would need 400 instructions more."""
+"""A function that hashes bytes and returns the hash object, such as `hashlib.sha256`. If it returned the
+hexadecimal digits, each call would need 400 instructions more."""
 
 _HASH = slice(-67, -3)
 """Position of the hash in a line. The line ends with the 64 digits, a quote, a brace and a line break."""
