@@ -325,7 +325,7 @@ FAKE = fake_docker(SCALED, "bad", "good")
 
 @pytest.mark.slow
 @generated(300)
-@given(st.lists(st.lists(damaged_pages(), min_size=3, max_size=3), min_size=1, max_size=3))
+@given(st.lists(st.lists(damaged_pages(lines=8), min_size=3, max_size=3), min_size=1, max_size=3))
 def test_damaged_pages_harm_only_their_service(pages: list[list[bytes]]) -> None:
     """After damaged pages of three replicas, each look ends, all bounds hold, and the other service is scaled."""
     SCALED.clear()
