@@ -86,6 +86,26 @@ def test_a_replica_that_has_just_ended_is_no_error() -> None:
     replica.terminate()
 
 
+@pytest.mark.parametrize("arguments", [("--replicas", "2", "--no-redis"), ("--workers", "2")])
+def test_processes_share_the_memory_of_the_imports(
+    start_server: StartServer, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    """Before a process imports the server, the objects of all other modules are hidden from its garbage collector."""
+    pack = """
+import gc
+from fastmcp.tools import tool
+
+HIDDEN, OTHERS = gc.get_freeze_count(), len(gc.get_objects())
+
+@tool
+def hidden() -> bool:
+    return HIDDEN > 10 * OTHERS
+"""
+    (tmp_path / "sharing_pack.py").write_text(pack)
+    server = start_server(*arguments, MCP_COMPONENTS="sharing_pack", PYTHONPATH=str(tmp_path))
+    assert text(call(server.url, "hidden", {})) == "true"
+
+
 def test_the_option_port_comes_before_the_variable(start_server: StartServer) -> None:
     """With `--port`, one replica and several listen there, whatever MCP_PORT says."""
     taken = free_port()
