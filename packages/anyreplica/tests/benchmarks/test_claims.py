@@ -51,7 +51,7 @@ _CLAIMS: dict[str, Callable[[], bool]] = {
     "A call costs this template less than half of the CPU time that the official Go SDK needs, in both": lambda: (
         min(_median(f"peers/costs/go/{column}") for column in _OURS) > 2
     ),
-    "the official Rust SDK needs at least as much CPU time as this template in 2026-07-28, and about nine tenths": lambda: (
+    "the official Rust SDK needs at least as much CPU time as this template in 2026-07-28, and about": lambda: (
         _median("peers/costs/rust/ours_2026") >= 1 and 0.85 <= _median("peers/costs/rust/ours") < 0.95
     ),
     "FastMCP without this project needs at least ten times as much CPU time as this template.": lambda: (
