@@ -91,7 +91,8 @@ def _line(dice: Dice) -> str:
 def damaged_pages(draw: st.DrawFn, lines: int = 40) -> bytes:
     """Return a page with wrong, missing and repeated lines, with bytes that were changed.
 
-    At most `lines` lines are different. Hypothesis refuses inputs of too many choices, so many pages need short ones.
+    At most `lines` lines are different. Hypothesis refuses an input that needs too many
+    random choices, so a test with many pages asks for short ones.
     """
     dice = Dice.drawn(draw)
     page = "\n".join(_line(dice) for _ in range(dice.below(lines + 1))).encode(errors="replace")

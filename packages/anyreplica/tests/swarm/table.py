@@ -18,7 +18,7 @@ RATE = 15
 """Calls per second over each way."""
 SECONDS_BEFORE, SECONDS_AFTER = 5, 10
 _MOST_TIMES = 20
-"""Maximum number of failed calls whose start time is recorded. It is in seconds since the load started."""
+"""Maximum number of failed calls whose start time is recorded. The time is in seconds since the load started."""
 
 Event = Callable[[], str]
 """A function that causes an event, waits until it is over, and returns a text about its duration."""

@@ -112,8 +112,8 @@ def serve(run: Callable[[], object]) -> None:
 
 
 def _begin(environment: dict[str, str], target: Callable[..., None], *arguments: Any) -> None:
-    # Hide the objects of the modules that were imported before the fork from the garbage collector. To visit them takes
-    # 70 ms. It also writes to them, and then this process would need its own copy of their memory.
+    # Hide the objects of the modules that were imported before the fork from the garbage collector. It would need 70 ms
+    # to visit them. It would also write to them, and then this process would have its own copy of their memory.
     gc.freeze()
     os.environ.clear()
     os.environ.update(environment)
