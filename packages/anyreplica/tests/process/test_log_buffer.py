@@ -29,16 +29,16 @@ def test_without_an_event_loop_lines_are_written_at_once(monkeypatch: pytest.Mon
 
 
 async def test_within_an_event_loop_lines_are_written_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Within an event loop the buffer writes lines together and in order. It formats some lines only when it writes."""
+    """Within an event loop the buffer writes lines together and in order. It encodes some lines only when it writes."""
     stream = redirected(monkeypatch)
     buffer = LogBuffer()
     buffer.add("one")
-    buffer.add((str.upper, "two"))
+    buffer.add((str.encode, "two"))
     buffer.add("three")
     assert stream.getvalue() == ""
     while not stream.getvalue():  # noqa: ASYNC110  # no event reports it
         await asyncio.sleep(0.001)
-    assert stream.getvalue() == "one\nTWO\nthree\n"
+    assert stream.getvalue() == "one\ntwo\nthree\n"
 
 
 async def test_a_warning_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,3 +81,12 @@ def test_a_closed_stream_causes_no_error(monkeypatch: pytest.MonkeyPatch) -> Non
     stream = redirected(monkeypatch)
     stream.close()
     LogBuffer().add("lost")
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize(("encoding", "written"), [("utf-8", "✓"), ("ascii", "\\u2713"), ("latin-1", "\\u2713")])
+def test_a_character_that_stderr_does_not_have_is_escaped(encoding: str, written: str) -> None:
+    """A line with a character that the encoding of stderr does not have is written, with this character escaped."""
+    code = "from anyreplica.process.logs import LogBuffer\nLogBuffer().add('\\u2713 200')\n"
+    done = run(sys.executable, "-c", code, PYTHONIOENCODING=f"{encoding}:strict")
+    assert (done.returncode, done.stderr) == (0, f"{written} 200\n")

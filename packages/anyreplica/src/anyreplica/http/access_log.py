@@ -11,7 +11,7 @@ import random
 import re
 import time
 from collections.abc import Awaitable, Callable, Container, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 
 import orjson
 from starlette.responses import PlainTextResponse
@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from anyreplica.http.request_record import FAULT, LONGEST, NO_ERROR, RECORD, RequestRecord, path_of, record_of
 from anyreplica.http.responses import WHOLE
-from anyreplica.process.logs import LogBuffer, marked, request_id, trace_id
+from anyreplica.process.logs import LogBuffer, encoded, marked, request_id, trace_id
 from anyreplica.process.mounted import NotStartedError
 from anyreplica.settings import CoreSettings
 
@@ -115,15 +115,15 @@ def _identity(record: RequestRecord) -> str:
     given = record.headers.get(b"x-request-id")
     if given is not None and _WELL_FORMED.fullmatch(given):
         return str(given, "ascii")
-    # Not a secret: it only identifies the log lines of a request. This form takes half the time of an f-string.
-    return "%08x" % random.getrandbits(32)  # noqa: UP031
+    # Not a secret: it only identifies the log lines of a request. Formatting the number would take twice the time.
+    return random.getrandbits(32).to_bytes(4, "big").hex()
 
 
 def access_lines(settings: CoreSettings, replica: str, buffer: LogBuffer) -> Write:
     """Return the function that writes the line of a request, in the format of the settings."""
     if settings.log_level not in ("DEBUG", "INFO"):
         return lambda *_: None
-    form = partial(_json if settings.log_format == "json" else _text, replica)
+    form = (_json_lines if settings.log_format == "json" else _text_lines)(replica)
 
     def write(identity: str, scope: Scope, status: int, seconds: float) -> None:
         record: RequestRecord = scope[RECORD]
@@ -135,50 +135,71 @@ def access_lines(settings: CoreSettings, replica: str, buffer: LogBuffer) -> Wri
     return write
 
 
-def _text(
-    replica: str, now: float, identity: str, trace: str, status: int, failed: bool, seconds: float, asked: _Asked
-) -> str:
-    second = int(now)
-    ids = marked(identity, trace) if trace else identity
-    line = "%s,%03d - %s - anyreplica.access - INFO - [%s] %s (%.1fms)"  # takes half the time of an f-string
-    return line % (
-        _clock(second),
-        (now - second) * 1000,
-        replica,
-        ids,
-        _outcome(status, failed, *asked),
-        seconds * 1000,
-    )
+def _text_lines(replica: str) -> Callable[..., bytes]:
+    """Return the function that writes a line of text.
+
+    It joins parts in bytes, most of which it remembers: formatting the numbers and encoding the line would cost a
+    thirtieth of a whole call.
+    """
+    middle = encoded(f" - {replica} - anyreplica.access - INFO - [")
+
+    def line(now: float, identity: str, trace: str, status: int, failed: bool, seconds: float, asked: _Asked) -> bytes:
+        second = int(now)
+        thousandths = _THREE_DIGITS[int((now - second) * 1000)]
+        ids = (marked(identity, trace) if trace else identity).encode()
+        outcome = _encoded_outcome(status, failed, *asked)
+        return b"".join(
+            (_clock(second), thousandths, middle, ids, b"] ", outcome, _duration(int(seconds * 10_000 + 0.5)))
+        )
+
+    return line
 
 
-def _json(
-    replica: str, now: float, identity: str, trace: str, status: int, failed: bool, seconds: float, asked: _Asked
-) -> str:
-    method, path, called = asked
-    fields = {
-        "time": datetime.datetime.fromtimestamp(now, datetime.UTC).isoformat(timespec="milliseconds"),
-        "level": "INFO",
-        "logger": _LOGGER,
-        "message": f"{_outcome(status, failed, *asked)} ({seconds * 1000:.1f}ms)",
-        "replica": replica,
-        "request_id": identity,
-        "method": method,
-        "path": _printable(path.decode("latin-1")),
-        "status": status,
-        "failed": failed,
-        "ms": round(seconds * 1000, 3),
-    }
-    if trace:
-        fields["trace_id"] = trace
-    for key, word in zip(("rpc_method", "rpc_name"), called, strict=False):
-        if word:
-            fields[key] = _printable(word)
-    return orjson.dumps(fields).decode()
+def _json_lines(replica: str) -> Callable[..., bytes]:
+    """Return the function that writes a line of JSON."""
+
+    def line(now: float, identity: str, trace: str, status: int, failed: bool, seconds: float, asked: _Asked) -> bytes:
+        method, path, called = asked
+        fields = {
+            "time": datetime.datetime.fromtimestamp(now, datetime.UTC).isoformat(timespec="milliseconds"),
+            "level": "INFO",
+            "logger": _LOGGER,
+            "message": f"{_outcome(status, failed, *asked)} ({seconds * 1000:.1f}ms)",
+            "replica": replica,
+            "request_id": identity,
+            "method": method,
+            "path": _printable(path.decode("latin-1")),
+            "status": status,
+            "failed": failed,
+            "ms": round(seconds * 1000, 3),
+        }
+        if trace:
+            fields["trace_id"] = trace
+        for key, word in zip(("rpc_method", "rpc_name"), called, strict=False):
+            if word:
+                fields[key] = _printable(word)
+        return orjson.dumps(fields)
+
+    return line
+
+
+_THREE_DIGITS = tuple(b"%03d" % number for number in range(1000))
 
 
 @lru_cache(maxsize=2)
-def _clock(second: int) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(second))
+def _clock(second: int) -> bytes:
+    return time.strftime("%Y-%m-%d %H:%M:%S,", time.localtime(second)).encode()
+
+
+@lru_cache(maxsize=256)
+def _duration(tenths: int) -> bytes:
+    """Return the end of a line. `tenths` is the duration in tenths of a millisecond."""
+    return b" (%d.%dms)" % divmod(tenths, 10)
+
+
+@lru_cache(maxsize=256)
+def _encoded_outcome(status: int, failed: bool, method: str, path: bytes, called: tuple[str, ...]) -> bytes:
+    return encoded(_outcome(status, failed, method, path, called))
 
 
 @lru_cache(maxsize=256)

@@ -71,9 +71,6 @@ async def wait_for(
     await reply_to(call, reply, fallback)
 
 
-_PARAMS = frozenset({"name", "arguments", "_meta"})
-
-
 class Bindings(dict[FastMCP, Binding]):
     """The sources of request contexts. That of a mounted server is made in the first call of one of its tools."""
 
@@ -112,10 +109,12 @@ class FastPath:
         multi-round tool, invalid calls, and calls of a tool that the caller may not use.
         """
         params = call.request.params
-        if params is None or not params.keys() <= _PARAMS:
+        if params is None:
             return None
         name, arguments = params.get("name"), params.get("arguments")
         if type(name) is not str or (arguments is not None and type(arguments) is not dict):
+            return None
+        if len(params) > 1 + ("arguments" in params) + ("_meta" in params):  # a member that only FastMCP knows
             return None
         plan = plans.tools.get(name) or plans.direct.get(name)
         if plan is None:

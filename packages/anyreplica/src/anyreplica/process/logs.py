@@ -72,7 +72,7 @@ class LogBuffer(logging.Handler):
     def add(self, line: str | tuple[Any, ...]) -> None:
         """Add a line, to be written soon: a text, or a tuple of a function and its arguments.
 
-        In the second case, `flush` calls the function to get the text.
+        In the second case, `flush` calls the function to get the encoded line.
         Formatting many lines one after the other takes half the time of formatting each line during its request.
         """
         self._lines.append(line)
@@ -97,10 +97,9 @@ class LogBuffer(logging.Handler):
             while True:
                 lines.append(self._lines.popleft())
         if lines:
-            texts = [line if isinstance(line, str) else line[0](*line[1:]) for line in lines]
+            parts = [encoded(line) if isinstance(line, str) else line[0](*line[1:]) for line in lines]
             with suppress(OSError, ValueError):
-                sys.stderr.write("\n".join(texts) + "\n")
-                sys.stderr.flush()
+                _write(b"\n".join(parts) + b"\n")
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
@@ -109,6 +108,31 @@ class LogBuffer(logging.Handler):
                 self.flush()
         except Exception:  # noqa: BLE001  # as logging does with a record that cannot be formatted
             self.handleError(record)
+
+
+def encoded(line: str) -> bytes:
+    """Return a line as stderr writes it. A character that its encoding does not have is escaped.
+
+    For example, a lone surrogate is escaped, or ✓ in a C locale. Otherwise the whole line would be lost.
+    """
+    return line.encode(getattr(sys.stderr, "encoding", None) or "utf-8", "backslashreplace")
+
+
+def _write(lines: bytes) -> None:
+    """Write encoded lines to stderr.
+
+    Raises:
+        OSError: stderr is full or broken.
+        ValueError: stderr is closed.
+    """
+    stream = sys.stderr
+    binary = getattr(stream, "buffer", None)
+    if binary is None:  # code of the author has replaced stderr
+        stream.write(lines.decode())
+    else:
+        stream.flush()  # another writer may have begun a line
+        binary.write(lines)
+    stream.flush()
 
 
 class _ShortTracebacks(logging.Formatter):
@@ -212,10 +236,6 @@ def _shortened(text: str, most: int) -> str:
 
 def configure(settings: CoreSettings, replica: str) -> LogBuffer:
     """Send the lines of all loggers to stderr through one handler. Return this handler."""
-    # A character that the terminal cannot show (a lone surrogate, ✓ in a C locale) is escaped. Otherwise the whole
-    # line would be lost.
-    if hasattr(sys.stderr, "reconfigure"):
-        sys.stderr.reconfigure(errors="backslashreplace")
     logging.captureWarnings(True)
     # For clients of the handshake protocol, FastMCP sends log messages with a function that the SDK has deprecated.
     warnings.filterwarnings("ignore", category=MCPDeprecationWarning, module="fastmcp")
