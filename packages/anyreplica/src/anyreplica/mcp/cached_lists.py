@@ -50,8 +50,7 @@ class CachedLists:
         return call.reply.finish(200, b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (encode(call.request.id), result))
 
     async def _open_and_answer(self, call: Call) -> None:
-        await call.channel.open(call)
-        await self.answer(call)
+        await self.answer(await call.channel.open(call))
 
     async def _ask(self, call: Call) -> None:
         known = self._known

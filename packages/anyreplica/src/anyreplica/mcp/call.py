@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import anyio
 from fastmcp.exceptions import ToolError
@@ -48,8 +48,10 @@ class ClientChannel(Protocol):
     can_ask: bool
     is_open: bool
 
-    async def open(self, call: "Call") -> None:
-        """Open the session of the call, so that the call knows its client.
+    async def open(self, call: "Call") -> "Call":
+        """Open the session of the call, so that the call knows its client. Return the call to go on with.
+
+        It has the protocol version of the session if the request does not name one.
 
         Raises:
             Refused: HTTP 404: the session id of the call is not valid.
@@ -127,8 +129,9 @@ class NoClientChannel:
     def __init__(self, reason: str) -> None:
         self.reason = reason
 
-    async def open(self, call: "Call") -> None:
-        """Do nothing, because there is no session."""
+    async def open(self, call: "Call") -> "Call":
+        """Return the same call, because there is no session."""
+        return call
 
     async def wants(self, level: str, default: str) -> bool:  # noqa: ARG002
         """Return True: without a session, the client gets all log messages that FastMCP sends."""
@@ -177,18 +180,21 @@ NO_STREAM = NoClientChannel("the client accepts no event stream; send the header
 
 @dataclass(slots=True)
 class Call:
-    """What was asked, with the ways back to the client."""
+    """What was asked, with the ways back to the client. It never changes.
 
-    request: Request
-    version: str
-    """The protocol version. Opening a session sets it, if the request does not name it."""
-    modern: bool
+    mypy checks that. A frozen dataclass would check it again in each call, with 10,000 instructions.
+    """
+
+    request: Final[Request]
+    version: Final[str]
+    """The protocol version."""
+    modern: Final[bool]
     """Whether the request uses the stateless protocol (2026-07-28 and later)."""
-    scope: Scope
-    record: RequestRecord
-    reply: Reply
+    scope: Final[Scope]
+    record: Final[RequestRecord]
+    reply: Final[Reply]
     """Sends the reply, and waits for it."""
-    channel: ClientChannel = STATELESS
+    channel: Final[ClientChannel] = STATELESS
     """Sends requests to the client."""
 
     @property

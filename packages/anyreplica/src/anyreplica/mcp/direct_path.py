@@ -46,8 +46,7 @@ class DirectPath:
         return wait_for(call, task, plan.name, plan.seconds, self.fallback)
 
     async def _open_and_answer(self, call: Call, plan: DirectPlan) -> None:
-        await call.channel.open(call)
-        await self.answer(call, plan)
+        await self.answer(await call.channel.open(call), plan)
 
     async def _call(self, call: Call, plan: DirectPlan) -> bytes | Handover:
         params = call.request.params or {}

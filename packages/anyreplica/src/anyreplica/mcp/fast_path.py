@@ -145,8 +145,7 @@ class FastPath:
         return wait_for(call, task, plan.tool.name, plan.seconds, self.fallback)
 
     async def _open_and_answer(self, call: Call, plan: Plan) -> None:
-        await call.channel.open(call)
-        await self.answer(call, plan)
+        await self.answer(await call.channel.open(call), plan)
 
     async def _plainly(self, call: Call, plan: Plan) -> bytes | Handover:
         params = call.request.params or {}

@@ -65,7 +65,7 @@ class FastMcpPath:
             Refused: the session id of the call is invalid, see `ClientChannel.open`.
         """
         if not call.channel.is_open:
-            await call.channel.open(call)
+            call = await call.channel.open(call)
         call.record.path = self._taken[call.modern]
         task = task_exits.start(self._serve(call, handed))
         await call.reply.wait_for(task)

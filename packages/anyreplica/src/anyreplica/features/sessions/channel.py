@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import replace
 from enum import Enum
 from functools import partial
 from typing import Any, get_args
@@ -143,8 +144,8 @@ class SessionChannel:
         self._sealed = sealed
         self.version = version
 
-    async def open(self, call: Call) -> None:
-        """Open the session, so that the call can ask its client.
+    async def open(self, call: Call) -> Call:
+        """Open the session, so that the call can ask its client. Return the call to go on with, see `ClientChannel`.
 
         The time in which the call waits for its client does not count for the deadline of the call.
 
@@ -156,9 +157,11 @@ class SessionChannel:
         self._session = session
         note(record_of(call.scope), SESSION, session)
         self.is_open = True
-        if b"mcp-protocol-version" not in headers_of(call.scope):
-            call.version = self.version = session.version
         PAUSES.set(self._waiting_call(call.request, call.scope).pauses)
+        if b"mcp-protocol-version" in headers_of(call.scope):
+            return call
+        self.version = session.version
+        return replace(call, version=session.version)
 
     def outside(self) -> AbstractAsyncContextManager[None]:
         """Do not count the call as one in flight inside the `async with` block, because it waits for Redis."""
