@@ -19,7 +19,7 @@ def derived(keys: Iterable[str], purpose: str) -> list[bytes]:
 class SettingsGroup(BaseSettings):
     """A group of settings. The string below each field is its description in `docs/reference/settings.md`."""
 
-    model_config = SettingsConfigDict(use_attribute_docstrings=True)
+    model_config = SettingsConfigDict(use_attribute_docstrings=True, defer_build=True)
 
 
 def _split(value: object) -> object:
