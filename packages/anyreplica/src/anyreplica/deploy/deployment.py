@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from anyreplica.deploy import copies, difference, image, remembered, repeatable, secret
+from anyreplica.deploy import difference, image, remembered, repeatable, secret
 from anyreplica.deploy.docker import docker
 from anyreplica.deploy.progress import DeployProgress
 from anyreplica.deploy.running import RunningService, services
@@ -92,7 +92,7 @@ def deploy(stack: str, choose: Callable[[str, dict[str, RunningService]], str], 
         print(line)
     _show_changes(record, before, target)
     present = tasks(stack)
-    if local and (told := copies.warning(local, present)):
+    if local and (told := image.copy_warning(local, present)):
         print(told)
     print(f"Deploying {local or asked} as '{stack}' …", flush=True)
     known = {task.id for task in present}
