@@ -18,7 +18,7 @@ from anyreplica.auth.caller import Caller, VerifiedTokens
 from anyreplica.auth.client_identity import Addresses
 from anyreplica.auth.identity import caller_of_token
 from anyreplica.features.login.limits import LOGIN_UNAVAILABLE, Attempts, LoginLimits, StoredBytes
-from anyreplica.features.login.providers import added_middleware, check_provider, issuing, keep_spelling
+from anyreplica.features.login.providers import added_middleware, check_provider, issuing, keep_spelling, named_provider
 from anyreplica.features.login.revocation import Revocation, with_revocation
 from anyreplica.features.login.settings import LoginSettings
 from anyreplica.features.login.shared import MOST_WAITING, LoginUnavailable, SharedLogins, SingleUse, noting_outages
@@ -187,8 +187,6 @@ def _below_issuer(provider: AuthProvider, routes: Sequence[BaseRoute]) -> list[R
 
 
 def _named(settings: LoginSettings, shared: SharedLogins | None) -> AuthProvider:
-    from anyreplica.features.login.named import named_provider  # noqa: PLC0415
-
     storage = None
     if shared is not None and settings.request_state_ring:
         from anyreplica.features.login.storage import LoginStorage  # noqa: PLC0415
