@@ -11,8 +11,8 @@ from typing import Any
 
 from starlette.types import ASGIApp
 
-from anyreplica.process import lookups, task_exits
 from anyreplica.process.ending import end_now, flush_logs
+from anyreplica.process.event_loop import hide_late_lookups, stop_exits
 from anyreplica.process.lifecycle import Lifecycle
 from anyreplica.process.listening import hosts
 from anyreplica.process.upkeep import settle, trimming, watch
@@ -56,7 +56,7 @@ def uvicorn_options(settings: CoreSettings, app: str | ASGIApp) -> dict[str, Any
         "factory": isinstance(app, str),
         "interface": "asgi3",
         **({"uds": settings.mcp_uds} if settings.mcp_uds else {"host": hosts(settings), "port": settings.mcp_port}),
-        "loop": "anyreplica.process.patched_loop:new_loop" if settings.event_loop == "asyncio" else settings.event_loop,
+        "loop": "anyreplica.process.event_loop:new_loop" if settings.event_loop == "asyncio" else settings.event_loop,
         "http": "anyreplica.http.uvicorn.protocol:HttpProtocol",
         "ws": "none",
         "lifespan": "on",
@@ -74,8 +74,8 @@ def uvicorn_options(settings: CoreSettings, app: str | ASGIApp) -> dict[str, Any
 async def process_lifespan(settings: CoreSettings, lifecycle: Lifecycle) -> AsyncIterator[None]:
     """Inside the block: watch the event loop, drain when a signal arrives, and end if the supervisor ends."""
     loop = asyncio.get_running_loop()
-    task_exits.install(loop)
-    lookups.install(loop)
+    stop_exits(loop)
+    hide_late_lookups(loop)
     supervisor = multiprocessing.parent_process()
     if supervisor is not None:
         # If its supervisor is killed or crashes, a replica must end. Otherwise it would use the port forever.
