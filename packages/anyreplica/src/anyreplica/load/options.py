@@ -23,8 +23,7 @@ from anyreplica.load.arguments import (
     threshold,
 )
 from anyreplica.load.message import Family, Signer
-from anyreplica.load.pace import Ramp, constant
-from anyreplica.load.run import LoadPolicy
+from anyreplica.load.run import LoadPolicy, Ramp, constant
 from anyreplica.load.thresholds import Threshold
 
 _CONCURRENT = 20
