@@ -26,7 +26,7 @@ from packaging.version import Version
 from anyreplica.components import prepare
 from conftest import SOURCE
 
-PLACES = {"components/threads.py", "http/uvicorn/protocol.py", "process/patched_loop.py", "shared/lost_redis.py"}
+PLACES = {"components/threads.py", "http/uvicorn/protocol.py", "process/event_loop.py", "shared/lost_redis.py"}
 """Modules outside of `compat` that use private names of other packages than FastMCP and the SDK."""
 
 IMPORTED = {

@@ -17,8 +17,8 @@ import uvloop
 from uvicorn.server import ServerState
 
 from anyreplica.features.audit import log as audit_log
-from anyreplica.features.keys import key_ring
-from anyreplica.process import logs, upkeep
+from anyreplica.features.keys import key
+from anyreplica.process import logs, replica
 from anyreplica.process.replica import uvicorn_options
 from benchmarks import floor
 from benchmarks.scenarios import FLOOR, PAGES, SCENARIOS, Scenario
@@ -102,7 +102,7 @@ def _stop_clocks() -> None:
 
     Valgrind makes a process fifty times slower, so what a replica does every 50 ms would count for a few calls only.
     """
-    upkeep.TRIM_SECONDS = key_ring.LOOK_SECONDS = _NEVER
+    replica.TRIM_SECONDS = key.LOOK_SECONDS = _NEVER
     logs.FLUSH_SECONDS = audit_log.WRITE_SECONDS = _NEVER
     sys.setswitchinterval(_NEVER)  # a thread keeps Python's lock until it waits
 

@@ -11,8 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from anyreplica.features.keys.key import hash_of
-from anyreplica.features.keys.key_ring import KeyRing
+from anyreplica.features.keys.key import KeyRing, hash_of
 from anyreplica.settings.rate import NO_RATE
 from conftest import Server, StartServer, until
 from tests.calls import HEADERS, legacy, request

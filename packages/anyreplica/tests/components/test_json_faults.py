@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, Field
 
-from anyreplica.components.json_faults import json_fault
-from anyreplica.components.json_results import check_contents, check_tool_result, check_value
+from anyreplica.components.json_results import check_contents, check_tool_result, check_value, json_fault
 
 
 class Named(BaseModel):

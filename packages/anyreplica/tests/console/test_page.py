@@ -8,7 +8,7 @@ import httpx
 import pytest
 from fastmcp import FastMCP
 
-from anyreplica.features.console import page as console_page
+from anyreplica.features.console import feature as console_page
 from conftest import PACKAGE
 from tests.auth.test_crossing import served
 

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from anyreplica.load.main import Live
 from anyreplica.load.options import read
-from anyreplica.load.worker import LiveTick
+from anyreplica.load.workers import LiveTick
 
 
 def ticks(count: int) -> list[LiveTick]:

@@ -6,7 +6,7 @@ import pytest
 
 from anyreplica.load.message import Family
 from anyreplica.load.options import read
-from anyreplica.load.pace import Ramp
+from anyreplica.load.run import Ramp
 from conftest import SOURCE
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from anyreplica.load.pace import Ramp, constant
+from anyreplica.load.run import Ramp, constant
 
 
 def test_a_constant_rate() -> None:

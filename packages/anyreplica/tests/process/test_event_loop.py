@@ -8,7 +8,7 @@ import pytest
 import uvicorn
 
 from anyreplica import Settings
-from anyreplica.process.patched_loop import new_loop
+from anyreplica.process.event_loop import new_loop
 from anyreplica.process.replica import uvicorn_options
 from conftest import StartServer, free_port, until
 from tests.calls import call, post, text

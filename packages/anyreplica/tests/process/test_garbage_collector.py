@@ -11,7 +11,7 @@ pytestmark = pytest.mark.servers
 
 _GAPS = """
 import asyncio, ctypes
-from anyreplica.process import upkeep as collector
+from anyreplica.process import replica as collector
 
 def rss():
     with open("/proc/self/statm") as file:

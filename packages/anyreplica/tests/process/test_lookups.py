@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import uvloop
 
-from anyreplica.process import lookups
+from anyreplica.process.event_loop import hide_late_lookups
 
 LOST = "replica.invalid"
 """A name that no name server has (RFC 6761, section 6.4)."""
@@ -21,7 +21,7 @@ def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Run a coroutine on a loop as a replica has it."""
 
     async def prepared() -> None:
-        lookups.install(asyncio.get_running_loop())
+        hide_late_lookups(asyncio.get_running_loop())
         await work()
 
     uvloop.run(prepared())
@@ -41,7 +41,7 @@ def test_a_cancelled_connection_writes_no_traceback(caplog: pytest.LogCaptureFix
             while not caplog.records:  # noqa: ASYNC110  # uvloop tells nobody that the lookup has ended
                 await asyncio.sleep(0.01)
 
-    with caplog.at_level(logging.DEBUG, "anyreplica.process.lookups"):
+    with caplog.at_level(logging.DEBUG, "anyreplica.process.event_loop"):
         run(give_up)
     [record] = caplog.records
     assert (record.levelname, record.exc_info) == ("DEBUG", None)

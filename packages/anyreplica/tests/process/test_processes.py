@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from anyreplica import Settings
-from anyreplica.features.metrics.processes import as_json, of_all
+from anyreplica.features.metrics.page import as_json, of_all
 from anyreplica.shared.peers import peers
 from conftest import Server, StartServer, free_port, until
 from tests.calls import call, get, modern, text

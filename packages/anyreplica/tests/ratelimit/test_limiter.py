@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from anyreplica.auth.caller import Caller
-from anyreplica.features.ratelimit.limiter import RateLimiter
+from anyreplica.features.ratelimit.feature import RateLimiter
 from anyreplica.features.ratelimit.settings import RateLimitSettings
 from anyreplica.http.refusal import Refused
 from anyreplica.http.request_record import RECORD

@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 
 from anyreplica.auth.authentication import BadSignature
 from anyreplica.features.signatures.nonces import Nonces
-from anyreplica.features.signatures.verify import Signatures
+from anyreplica.features.signatures.signed_requests import Signatures
 from conftest import until
 from tests.signing.calls import key_of
 

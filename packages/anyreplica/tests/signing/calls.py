@@ -12,7 +12,7 @@ from starlette.types import Scope
 
 from anyreplica.auth.authentication import BadSignature
 from anyreplica.features.signatures.nonces import Nonces
-from anyreplica.features.signatures.verify import Signatures
+from anyreplica.features.signatures.signed_requests import Signatures
 from anyreplica.signing.sign import signed_headers
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))

@@ -6,7 +6,7 @@ import hashlib
 import pytest
 
 from anyreplica.auth.authentication import BadSignature
-from anyreplica.features.signatures.verify import check_digest
+from anyreplica.features.signatures.signed_requests import check_digest
 
 BODY = b'{"hello": "world"}'
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from anyreplica.features.signatures.nonces import Nonces
-from anyreplica.features.signatures.verify import Signatures
+from anyreplica.features.signatures.signed_requests import Signatures
 from tests.signing.calls import CALL, DIGESTED, NONCE, NOW, PARAMETERS, USUAL, check, key_of, refusal, signatures
 
 FUTURE = "The signature was created in the future; check the clocks of client and server."

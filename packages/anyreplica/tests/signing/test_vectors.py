@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from http_message_signatures import InvalidSignature
 
-from anyreplica.features.signatures.verify import Received, _Verifier
+from anyreplica.features.signatures.signed_requests import Received, _Verifier
 from anyreplica.signing.keypair import private_key, public_key
 from tests.signing.calls import Call, refusal
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from anyreplica.features.signatures.verify import is_signed
+from anyreplica.features.signatures.signed_requests import is_signed
 from tests.signing.calls import (
     CALL,
     CALLS,

@@ -16,8 +16,8 @@ from fastmcp.tools import FunctionTool, Tool
 
 from anyreplica._version import __version__
 from anyreplica.app import App
-from anyreplica.cli.app_of import app_of, check_files_and_urls
 from anyreplica.cli.main import server_argument, split
+from anyreplica.cli.source import app_of, check_files_and_urls
 from anyreplica.components.containment import plain_function
 from anyreplica.features.jobs.server_tasks import task_tools
 from anyreplica.features.jobs.worker_app import check as check_worker

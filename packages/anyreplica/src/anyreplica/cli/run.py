@@ -18,11 +18,9 @@ from starlette.types import ASGIApp
 
 from anyreplica.all_settings import Settings
 from anyreplica.app import App
-from anyreplica.cli import local_worker
-from anyreplica.cli.app_of import app_of, check_files_and_urls, warn
 from anyreplica.cli.fastmcp_json import configured
 from anyreplica.cli.main import server_argument, split
-from anyreplica.cli.source import FACTORY, folder_of, for_children
+from anyreplica.cli.source import FACTORY, app_of, check_files_and_urls, create_worker, folder_of, for_children, warn
 from anyreplica.features.jobs.server_tasks import task_tools
 from anyreplica.mcp.catalogue import title_of
 from anyreplica.mcp.compat import mounts
@@ -136,7 +134,7 @@ def _serve_replicas(app: App, replicas: int, *, use_redis: bool) -> int:
         for feature in app.features:
             feature.check_server(app.mcp, app.components, replicas)
     redis = local_redis.running(missing) if missing else None
-    worker = local_worker.create if "JOBS_URL" in missing else None
+    worker = create_worker if "JOBS_URL" in missing else None
     shared = not settings.jobs_in_process or worker is not None
     welcome = partial(_welcome, app, replicas, jobs_shared=shared, complete=early)
     return supervisor.run(settings, FACTORY, replicas, welcome, redis, worker)

@@ -1,4 +1,4 @@
-"""The server that a command runs, in the forms that `fastmcp run` accepts."""
+"""The server that a command runs, in the forms that `fastmcp run` accepts, and its app."""
 
 import asyncio
 import importlib.util
@@ -17,6 +17,7 @@ from typing import Any
 from fastmcp import FastMCP
 from mcp.server import Server, stdio
 from mcp.server.mcpserver import MCPServer
+from starlette.types import ASGIApp
 
 from anyreplica.all_settings import Settings
 from anyreplica.app import App, app_factory, create_app
@@ -26,7 +27,9 @@ from anyreplica.components.importing import MARK, DiscoveryError, import_file, i
 from anyreplica.mcp.compat import sdk
 from anyreplica.mcp.compat.sdk_server import EXPECTED, SdkServer, as_fastmcp, type_name
 from anyreplica.process.start import refusing
+from anyreplica.settings import misspelt, of_fastmcp
 from anyreplica.settings.errors import StartupError
+from anyreplica.shared.redis import connect
 
 FACTORY = "anyreplica.cli.source:create"
 """The app factory of the processes that a command starts. It reads the variable below."""
@@ -58,6 +61,13 @@ def create() -> App:
     return app_from(text, arguments)
 
 
+@app_factory
+def create_worker() -> ASGIApp:
+    """Create the app of the worker that `anyreplica run --replicas` starts beside the replicas of the same server."""
+    app = create.__wrapped__()  # type: ignore[attr-defined]  # its errors are reported here
+    return app.worker()  # type: ignore[no-any-return]
+
+
 def for_children(text: str, arguments: Sequence[str]) -> None:
     """Choose the server that `create` serves in the processes that this process starts.
 
@@ -85,6 +95,42 @@ def app_from(text: str, arguments: Sequence[str] = ()) -> App:
     with refusing():
         made = _load(text, arguments)
         return made if isinstance(made, App) else create_app(made, _settings_for(made, text))
+
+
+def app_of(server: str, arguments: Sequence[str] = ()) -> App:
+    """Create the app of a server, and print a warning for each suspicious setting.
+
+    Suspicious settings are names without effect (probably misspelt, or FastMCP's) and unusual combinations.
+
+    Args:
+        server: Where the server is, see `app_from`.
+        arguments: The command line of the server's own code.
+
+    Raises:
+        StartupError: The server cannot be loaded or served.
+    """
+    app = app_from(server, arguments)
+    warn(app.settings)
+    return app
+
+
+def warn(settings: Settings) -> None:
+    """Print a warning for each suspicious setting."""
+    ignored = of_fastmcp.without_effect(settings)
+    for sentence in (*misspelt(os.environ, settings), *ignored, *settings.doubts()):
+        print(f"Warning: {sentence}", file=sys.stderr)
+
+
+def check_files_and_urls(app: App) -> None:
+    """Check the files, URLs and packages that the settings of an app name, without a connection to anything.
+
+    Raises:
+        StartupError: One of them is not valid.
+    """
+    with refusing():
+        connect(app.settings)  # this only checks the URLs
+        for feature in app.features:
+            feature.check()
 
 
 def folder_of(text: str) -> str:

@@ -3,9 +3,9 @@
 import argparse
 from collections.abc import Sequence
 
-from anyreplica.cli.app_of import app_of
 from anyreplica.cli.main import server_argument, split
 from anyreplica.cli.run import serve
+from anyreplica.cli.source import app_of
 from anyreplica.features.jobs.server_tasks import task_tools
 from anyreplica.process.start import EXIT_REFUSED, refusing
 

@@ -11,12 +11,12 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from anyreplica.deploy import copies, difference, image, remembered, repeatable, secret
+from anyreplica.deploy import difference, image, remembered
 from anyreplica.deploy.docker import docker
 from anyreplica.deploy.progress import DeployProgress
 from anyreplica.deploy.running import RunningService, services
 from anyreplica.deploy.tasks import tasks, why
-from anyreplica.deploy.wanted import Wanted, wanted
+from anyreplica.deploy.wanted import EDGE, MADE_SECRETS, Wanted, make_secrets, repeat_tools, wanted
 
 _COUNTS = {"mcp": "REPLICAS", "worker": "WORKERS"}
 """The variable of stack.yml or an overlay that sets the number of tasks of each service."""
@@ -76,9 +76,9 @@ def deploy(stack: str, choose: Callable[[str, dict[str, RunningService]], str], 
     overlays = _overlays(before)
     local = image.by_content(asked)
     variables = {"IMAGE": local or asked, "OVERLAYS": " ".join(overlays)}
-    if repeatable.EDGE in overlays:
+    if EDGE in overlays:
         components = os.environ.get("MCP_COMPONENTS") or _components(before)
-        variables["REPEAT_TOOLS"] = repeatable.tools(local or asked, components)
+        variables["REPEAT_TOOLS"] = repeat_tools(local or asked, components)
     stays = before.keys() & wanted(overlays, **variables).services.keys()
     target = wanted(overlays, **variables, **_kept({name: before[name] for name in stays}))
     _refuse_unused_secrets(target)
@@ -88,11 +88,11 @@ def deploy(stack: str, choose: Callable[[str, dict[str, RunningService]], str], 
         _show_changes(record, before, target)
         print(f"--dry-run: this would deploy {local or asked} as '{stack}'. Nothing has changed.")
         return True
-    for line in secret.make(target.external_secrets):
+    for line in make_secrets(target.external_secrets):
         print(line)
     _show_changes(record, before, target)
     present = tasks(stack)
-    if local and (told := copies.warning(local, present)):
+    if local and (told := image.copy_warning(local, present)):
         print(told)
     print(f"Deploying {local or asked} as '{stack}' …", flush=True)
     known = {task.id for task in present}
@@ -192,7 +192,7 @@ def _kept(before: dict[str, RunningService]) -> dict[str, str]:
         running |= {
             _SECRETS[file]: name
             for file, name in service.secrets.items()
-            if file in _SECRETS and name != file and name not in secret.MADE
+            if file in _SECRETS and name != file and name not in MADE_SECRETS
         }
     for name, service in before.items():
         variables = _LABELS.get(name, {}) if service.labels.get(_AUTOSCALE) == "true" else {}

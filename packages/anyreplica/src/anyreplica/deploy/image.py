@@ -1,4 +1,4 @@
-"""Image tags that are derived from the content of an image.
+"""The image of a deployment: its tag, and which nodes may lack their copy of an image that is in no registry.
 
 Swarm replaces a service's containers only when the name of its image changes. An image that was built again under the
 same name would change nothing. Therefore an image without a registry gets a tag derived from its content, such as
@@ -9,8 +9,10 @@ same name would change nothing. Therefore an image without a registry gets a tag
 
 import re
 import sys
+from collections.abc import Collection
 
 from anyreplica.deploy.docker import DockerCommandError, DockerTimeoutError, docker, inspect
+from anyreplica.deploy.tasks import SwarmTask
 
 _CONTENT = "[0-9a-f]{12}"
 
@@ -58,6 +60,36 @@ def name_of(image: str) -> str:
 def same(first: str, second: str) -> bool:
     """Return whether two names mean the same image. A name without a digest is the same as that name with a digest."""
     return first == second or first.partition("@")[0] == second or first == second.partition("@")[0]
+
+
+def copy_warning(local: str, present: Collection[SwarmTask]) -> str:
+    """Return the lines that tell the operator to copy an image to nodes; empty if all nodes have it.
+
+    A node has the image if a task with it runs there, or if it is the node that this program talks to. Swarm has no
+    list of the images of the other nodes. A drained node needs no image.
+
+    Args:
+        local: The image. The node that this program talks to has it.
+        present: The tasks of the stack.
+
+    Raises:
+        DockerCommandError: Docker can't reach a manager of a Swarm.
+    """
+    having = {task.node for task in present if task.state == "running" and same(task.image, local)}
+    form = "{{.ID}} {{.Self}} {{.Availability}} {{.Hostname}}"
+    nodes = [line.split() for line in docker("node", "ls", "--format", form).splitlines()]
+    unknown = [
+        name
+        for identity, here, availability, name in nodes
+        if here != "true" and availability != "Drain" and identity not in having
+    ]
+    if not unknown:
+        return ""
+    return (
+        f"The image {local} is not in a registry, and these nodes may not have it: {', '.join(unknown)}. Copy it to "
+        "each of them that does not have it:\n"
+        f"  docker save {local} | ssh NODE docker load"
+    )
 
 
 def _has_registry(image: str) -> bool:

@@ -1,15 +1,22 @@
-"""The stack to deploy: stack.yml with its overlays and variables."""
+"""The stack to deploy: stack.yml with its overlays and variables, and the secrets that it needs."""
 
 import os
+import secrets
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from anyreplica.deploy.docker import docker
+from anyreplica.deploy.docker import DockerCommandError, docker, exists
+
+EDGE = "deploy/edge.yml"
+"""The overlay with the edge proxy."""
+
+_LIST_SECONDS = 600
+"""Time limit of the container that lists the tools, in seconds. Docker may have to pull the image first."""
 
 
 @dataclass(frozen=True)
@@ -65,3 +72,59 @@ def checksum(*files: Path) -> str:
     for file in sorted(filter(Path.is_file, files), key=os.fspath):
         number = zlib.crc32(file.read_bytes(), number)
     return str(number)
+
+
+def repeat_tools(image: str, components: str) -> str:
+    """Return the value for REPEAT_TOOLS: the names of the tools that the edge proxy may safely call twice.
+
+    These are the tools that the operator names, and those that the image marks as safe.
+
+    Args:
+        image: The image.
+        components: The value of MCP_COMPONENTS. If it is empty, the image uses its default.
+    """
+    named = os.environ.get("REPEAT_TOOLS", "").split()
+    given = ["--env", f"MCP_COMPONENTS={components}"] if components else []
+    command = ["run", "--rm", "--network", "none", *given, image, "python", "-m", "server", "check", "--repeatable"]
+    try:
+        named += docker(*command, seconds=_LIST_SECONDS).split()
+    except DockerCommandError as error:
+        print(f"The edge proxy retries only the tools in REPEAT_TOOLS: can't list the tools of {image}: {error}")
+    return " ".join(sorted(set(named))) or "-"
+
+
+def _key() -> str:
+    return secrets.token_hex(32)
+
+
+def _sentinel_url() -> str:
+    password = secrets.token_hex(24)
+    return f"redis+sentinel://:{password}@sentinel-1,sentinel-2,sentinel-3/jobs?sentinel_password={password}"
+
+
+MADE_SECRETS: dict[str, Callable[[], str]] = {
+    "request_state_keys": _key,
+    "metrics_token": _key,
+    "grafana_password": lambda: secrets.token_hex(12),
+    "jobs_url": lambda: f"redis://:{secrets.token_hex(24)}@redis:6379/0",
+    "jobs_sentinel_url": _sentinel_url,
+}
+"""The secrets that can be generated, each with its generator."""
+
+
+def make_secrets(names: Iterable[str]) -> list[str]:
+    """Create the secrets that are missing and can be generated, and return lines for the operator.
+
+    Raises:
+        DockerCommandError: Docker can't create a secret.
+    """
+    lines = []
+    for name in names:
+        if name not in MADE_SECRETS or exists("secret", name):
+            continue
+        content = MADE_SECRETS[name]()
+        docker("secret", "create", name, "-", stdin=content)
+        lines.append(f"Created the secret {name}.")
+        if name == "grafana_password":
+            lines.append(f"Grafana's user is admin, its password {content}. Save the password: it is shown only now.")
+    return lines

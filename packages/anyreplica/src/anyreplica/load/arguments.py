@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from anyreplica.load.compare import compare
-from anyreplica.load.pace import Ramp
-from anyreplica.load.run import LoadPolicy
+from anyreplica.load.run import LoadPolicy, Ramp
 from anyreplica.load.thresholds import Threshold
 from anyreplica.signing.keypair import private_key
 

@@ -23,11 +23,10 @@ from anyreplica.load.knee import Knee, find
 from anyreplica.load.latency import percentile
 from anyreplica.load.message import LoadTarget, Writer
 from anyreplica.load.options import SCRIPT, Options, read
-from anyreplica.load.pace import constant
 from anyreplica.load.report import files, page, text
+from anyreplica.load.run import constant
 from anyreplica.load.summary import Summary, summarize
-from anyreplica.load.worker import LiveTick
-from anyreplica.load.workers import Measured, WorkerError, measure
+from anyreplica.load.workers import LiveTick, Measured, WorkerError, measure
 
 _WINDOW = 1.0
 """Length of the window for the current rate and latencies, in seconds."""

@@ -1,4 +1,4 @@
-"""A writer of HTTP/1.1 requests with one JSON-RPC message, for the handshake protocol and the stateless protocol."""
+"""A writer of HTTP/1.1 requests with one JSON-RPC message, for both protocols, and the signatures of such requests."""
 
 import asyncio
 import socket
@@ -10,6 +10,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import orjson
+
+from anyreplica.signing.httpx_auth import Signed
+from anyreplica.signing.keypair import private_key
+from anyreplica.signing.sign import signed_headers
 
 
 @dataclass(frozen=True)
@@ -176,3 +180,32 @@ class Writer:
             lines += f"Mcp-Method: {method}\r\n" + (f"Mcp-Name: {named}\r\n" if named else "")
         head = self._heads[family, method, named] = (self._head + lines).encode("latin-1", "replace")
         return head
+
+
+@dataclass(frozen=True)
+class Signer:
+    """A key id and a private key for signatures (RFC 9421); other processes can receive this object.
+
+    Each signature has its own time and nonce.
+
+    Raises (from `lines` and `auth`):
+        ValueError: The key id or the key is invalid.
+    """
+
+    key_id: str
+    pem: bytes
+    """Content of the private key's file."""
+
+    def lines(self, url: str) -> Callable[[bytes], bytes]:
+        """Return a function that takes a body and returns the header lines that sign its POST to `url`."""
+        key = private_key(self.pem)
+
+        def sign(body: bytes) -> bytes:
+            headers = signed_headers("POST", url, body, self.key_id, key)
+            return "".join(f"{name}: {value}\r\n" for name, value in headers.items()).encode()
+
+        return sign
+
+    def auth(self) -> Signed:
+        """Return an httpx authentication that signs the requests of the SDK's client."""
+        return Signed(self.key_id, private_key(self.pem))

@@ -22,10 +22,8 @@ from anyreplica.load.arguments import (
     rate,
     threshold,
 )
-from anyreplica.load.message import Family
-from anyreplica.load.pace import Ramp, constant
-from anyreplica.load.run import LoadPolicy
-from anyreplica.load.signing import Signer
+from anyreplica.load.message import Family, Signer
+from anyreplica.load.run import LoadPolicy, Ramp, constant
 from anyreplica.load.thresholds import Threshold
 
 _CONCURRENT = 20

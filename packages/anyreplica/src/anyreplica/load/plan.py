@@ -5,8 +5,7 @@ from typing import Any
 
 from anyreplica.load.message import LoadTarget, Writer
 from anyreplica.load.options import Options
-from anyreplica.load.pace import Ramp
-from anyreplica.load.run import Load
+from anyreplica.load.run import Load, Ramp
 from anyreplica.load.scenario import Conversation, Echo, Mix, Scenario, Single
 
 

@@ -1,7 +1,15 @@
-"""The processes that generate load: their start, their end and their combined result."""
+"""The processes that generate load: what each of them does, their start, their end and their combined result.
 
+Each of them does nothing else, so that the terminal output does not slow it down.
+"""
+
+import asyncio
 import multiprocessing
 import signal
+import threading
+import traceback
+from array import array
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -9,13 +17,20 @@ from multiprocessing.connection import Connection as Pipe
 from multiprocessing.connection import wait
 from typing import Any
 
+import uvloop
+
+from anyreplica.load import plan
+from anyreplica.load.client import LoadClient, SdkClient
 from anyreplica.load.latency import Samples, merged
 from anyreplica.load.options import Options
-from anyreplica.load.watch import Generator, generator
-from anyreplica.load.worker import LiveTick, Part, work
+from anyreplica.load.run import LoadRun, Working
+from anyreplica.load.watch import Generator, Watch, generator
 
 _LOOK_SECONDS = 0.2
 """Time after which a Ctrl-C is noticed at the latest, in seconds."""
+
+TICK = 0.25
+"""Seconds between two ticks."""
 
 
 class WorkerError(Exception):
@@ -36,6 +51,36 @@ class Measured:
     generator: Generator
     interrupted: bool
     """Whether Ctrl-C ended the run."""
+
+
+@dataclass(frozen=True)
+class LiveTick:
+    """The results since the last tick."""
+
+    at: float
+    """Seconds since the start of the run."""
+    seconds: "array[float]"
+    """Durations of the successful requests, in seconds."""
+    failed: int
+    """Number of failed requests."""
+    replicas: Counter[str]
+    """Number of requests that each replica answered."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """The complete result of one process."""
+
+    samples: Samples
+    begun: int
+    """How many times clients began the scenario."""
+    elapsed: float
+    """Duration of the run, in seconds."""
+    connects: list[float]
+    """Durations to make each connection, in seconds."""
+    late: list[float]
+    """How late free clients (without a request in flight) sent requests, in seconds."""
+    watch: Watch
 
 
 def measure(options: Options, addresses: list[str], report: Callable[[LiveTick], None]) -> Measured:
@@ -122,3 +167,73 @@ def _received(pipe: Pipe) -> Any:
     if isinstance(message, str) and message != "ready":
         raise WorkerError(message)
     return message
+
+
+def work(pipe: Pipe, options: Options, addresses: list[str], part: int) -> None:
+    """Run the process that generates load.
+
+    The process sends "ready" and waits for a message. Then it generates load and sends a `LiveTick` every `TICK`
+    seconds, and a `Part` at the end. If another message arrives during the run, the process stops the run. If an
+    exception ends the process, it sends the traceback as text.
+    """
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # Ctrl-C reaches this process, too. Only the parent process handles it.
+    try:
+        uvloop.run(_work(pipe, options, addresses, part))
+    except Exception:  # noqa: BLE001  # The parent must receive every error.
+        with suppress(OSError):  # The parent process has ended.
+            pipe.send(traceback.format_exc())
+
+
+async def _work(pipe: Pipe, options: Options, addresses: list[str], part: int) -> None:
+    load = plan.load(options, addresses, part)
+    pipe.send("ready")
+    await asyncio.to_thread(pipe.recv)
+
+    def client(run: LoadRun) -> Working:
+        if options.what.get("sdk"):
+            return SdkClient(run, options.headers, options.signer.auth() if options.signer else None)
+        return LoadClient(run)
+
+    if options.warm_up:
+        await LoadRun(plan.warm_up(load, options.warm_up)).go(client)
+    run = LoadRun(load, first=part + 1, step=options.processes)
+    watch = Watch()
+    loop = asyncio.get_running_loop()
+    # A thread waits for the message: an event loop would make the pipe non-blocking, and large results would be cut.
+    threading.Thread(target=_stop_on_message, args=(pipe, loop, run), daemon=True).start()
+    helpers = [asyncio.create_task(_report(pipe, run)), asyncio.create_task(watch.run())]
+    try:
+        await run.go(client)
+    finally:
+        for task in helpers:
+            task.cancel()
+        await asyncio.gather(*helpers, return_exceptions=True)
+    pipe.send(Part(run.samples, run.taken, run.elapsed, run.connects, run.late, watch))
+
+
+def _stop_on_message(pipe: Pipe, loop: asyncio.AbstractEventLoop, run: LoadRun) -> None:
+    with suppress(EOFError, OSError):  # The parent process has ended: stop too, or the load would go on without it.
+        pipe.recv()
+    with suppress(RuntimeError):  # The loop has ended.
+        loop.call_soon_threadsafe(run.stop)
+
+
+async def _report(pipe: Pipe, run: LoadRun) -> None:
+    reported = 0
+    while True:
+        await asyncio.sleep(TICK)
+        samples = run.samples
+        until = len(samples)
+        new = range(reported, until)
+        names = samples.replicas.words
+        pipe.send(
+            LiveTick(
+                at=run.now,
+                seconds=array("d", [samples.ended[n] - samples.begun[n] for n in new if not samples.kind[n]]),
+                failed=sum(1 for n in new if samples.kind[n]),
+                replicas=Counter(names[samples.replica[n]] for n in new if samples.replica[n]),
+            )
+        )
+        reported = until

@@ -27,7 +27,7 @@ from anyreplica.mcp.compat.contexts import needs_cleanup
 from anyreplica.mcp.compat.dispatch import Dispatch, SdkDispatch
 from anyreplica.mcp.compat.sdk_server import SdkServer
 from anyreplica.mcp.message import Notification, drop_null_token
-from anyreplica.process import task_exits
+from anyreplica.process.event_loop import start_exit_proof
 
 logger = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ class FastMcpPath:
         if not call.channel.is_open:
             call = await call.channel.open(call)
         call.record.path = self._taken[call.modern]
-        task = task_exits.start(self._serve(call, handed))
+        task = start_exit_proof(self._serve(call, handed))
         await call.reply.wait_for(task)
         if task.cancelled():  # a middleware raised CancelledError, although nobody cancelled the task
             logger.error("%s: the task of the request cancelled itself", call.request.method)

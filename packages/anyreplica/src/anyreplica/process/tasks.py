@@ -14,7 +14,7 @@ if sys.version_info >= (3, 12):
 
 From Python 3.12 on, the task runs at once, up to its first wait. Most tasks never wait. The keyword
 arguments are those of `asyncio.Task`: `loop` and `context`. This function does not use the task factory of the loop,
-because that factory is for the tasks of components (`anyreplica.process.task_exits`).
+because that factory is for the tasks of components (`anyreplica.process.event_loop`).
 """
 
 

@@ -15,7 +15,7 @@ from fastmcp.server.auth.providers.workos import WorkOSProvider
 from key_value.aio.stores.memory import MemoryStore
 
 from anyreplica import Settings
-from anyreplica.features.login.named import named_provider
+from anyreplica.features.login.providers import named_provider
 from anyreplica.features.login.settings import NEEDS
 from conftest import free_port
 from tests.auth.login.browser import Browser

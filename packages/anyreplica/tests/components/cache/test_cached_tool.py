@@ -8,9 +8,8 @@ from typing import Any, Literal, NamedTuple
 import pytest
 from pydantic import BaseModel, SecretStr
 
-from anyreplica.features.cache import cached_tool as module
-from anyreplica.features.cache.cache import Cache
-from anyreplica.features.cache.cached_tool import CachedTool
+from anyreplica.features.cache import cache as module
+from anyreplica.features.cache.cache import Cache, CachedTool
 from anyreplica.features.cache.policy import CachePolicy
 
 pytestmark = pytest.mark.anyio

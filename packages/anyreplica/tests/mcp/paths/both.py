@@ -24,7 +24,7 @@ from anyreplica.mcp.compat import contexts, mounts, shared_dependencies
 from anyreplica.mcp.components import serve_components
 from anyreplica.mcp.endpoint import CallPaths
 from anyreplica.mcp.lenient import endpoint_class
-from anyreplica.process import task_exits
+from anyreplica.process.event_loop import stop_exits
 from tests.damage.wire import Request
 from tests.mcp.paths.answers import Answer, canonical, drive, events
 from tests.mcp.paths.looks import Counting, Looks
@@ -216,7 +216,7 @@ class Pair:
         self.runner.run(self._open())
 
     async def _open(self) -> None:
-        task_exits.install(asyncio.get_running_loop())
+        stop_exits(asyncio.get_running_loop())
         for each in self.sides:
             await each.open()
 

@@ -9,8 +9,7 @@ from prometheus_client.registry import Collector
 
 from anyreplica.components.containment import AsyncFunction
 from anyreplica.feature import Feature, Parts, Replica
-from anyreplica.features.cache.cache import Cache
-from anyreplica.features.cache.cached_tool import CachedTool
+from anyreplica.features.cache.cache import Cache, CachedTool
 from anyreplica.features.cache.policy import policy_of
 from anyreplica.features.cache.settings import CacheSettings
 from anyreplica.features.cache.shared_results import SharedResults

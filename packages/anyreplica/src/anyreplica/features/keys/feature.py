@@ -13,8 +13,7 @@ from anyreplica.auth.authentication import METADATA, Challenge, TokenSource, log
 from anyreplica.auth.caller import Caller
 from anyreplica.components.discovery import Discovered
 from anyreplica.feature import Feature, Parts, Replica
-from anyreplica.features.keys.key import KeyFileError
-from anyreplica.features.keys.key_ring import KeyRing
+from anyreplica.features.keys.key import KeyFileError, KeyRing
 from anyreplica.features.keys.settings import KeySettings
 from anyreplica.features.keys.tokens import Tokens
 from anyreplica.settings.errors import StartupError

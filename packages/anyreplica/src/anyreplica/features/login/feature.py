@@ -52,7 +52,7 @@ class UserLogin(Feature):
             return Parts()
         check_login(provider, self.settings, self.settings.planned)
         # FastMCP's auth providers are large, so a server without a login does not import them.
-        from anyreplica.features.login.start import begin  # noqa: PLC0415
+        from anyreplica.features.login.login import begin  # noqa: PLC0415
 
         login = begin(provider, self.settings, replica.redis, replica.limits.body)
         return Parts(

@@ -1,0 +1,114 @@
+"""The event loop of a replica, and what differs from that of asyncio: tasks, lookups of host names, and callbacks."""
+
+import asyncio
+import logging
+import socket
+from collections import deque
+from collections.abc import Coroutine, Generator
+from typing import Any
+
+from fastmcp.server.dependencies import fastmcp_request_ctx
+
+logger = logging.getLogger(__name__)
+
+
+class _Ready(deque[asyncio.Handle]):
+    """The callbacks that are ready.
+
+    A turn of asyncio's loop counts them, and then takes as many. If one of them calls `nest_asyncio.apply()` and begins
+    a loop inside of this turn, the inner loop takes the others, and the turn would end the process with an IndexError.
+    So an empty queue gives the turn a callback that does nothing.
+    """
+
+    def __init__(self, nothing: asyncio.Handle) -> None:
+        super().__init__()
+        self._nothing = nothing
+
+    def popleft(self) -> asyncio.Handle:
+        return super().popleft() if self else self._nothing
+
+
+def new_loop() -> asyncio.AbstractEventLoop:
+    """Return a new loop for EVENT_LOOP=asyncio. A tool may patch it while it runs, for example with `nest_asyncio`."""
+    loop = asyncio.SelectorEventLoop()
+    nothing = asyncio.Handle(print, (), loop)
+    nothing.cancel()
+    loop._ready = _Ready(nothing)  # type: ignore[attr-defined]  # noqa: SLF001
+    return loop
+
+
+class TaskExit(Exception):
+    """A task raised SystemExit or KeyboardInterrupt."""
+
+
+class ExitProof(Coroutine[Any, Any, Any]):
+    """A coroutine that wraps another one and turns SystemExit and KeyboardInterrupt into `TaskExit`."""
+
+    def __init__(self, held: Coroutine[Any, Any, Any] | Generator[Any, Any, Any]) -> None:
+        self.held = held
+
+    def send(self, value: Any) -> Any:
+        try:
+            return self.held.send(value)
+        except (SystemExit, KeyboardInterrupt) as error:
+            raise TaskExit(f"a task raised {type(error).__name__}") from error
+
+    def throw(self, *error: Any) -> Any:
+        try:
+            return self.held.throw(*error)
+        except (SystemExit, KeyboardInterrupt) as exit_error:
+            raise TaskExit(f"a task raised {type(exit_error).__name__}") from exit_error
+        finally:
+            # The traceback of the exception refers to this frame. A reference from the frame to the exception would
+            # keep both, and the whole request, in memory.
+            del error
+
+    def close(self) -> None:
+        self.held.close()
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return (yield from self.held.__await__())  # type: ignore[union-attr]
+
+    def __getattr__(self, name: str) -> Any:
+        """Return attributes such as cr_frame and cr_running, which anyio and debuggers read."""
+        return getattr(self.held, name)
+
+
+def stop_exits(loop: asyncio.AbstractEventLoop) -> None:
+    """Install a task factory, so that every task that a component starts from now on is `ExitProof`.
+
+    SystemExit and KeyboardInterrupt in *any* task leave the event loop of asyncio. So `sys.exit()` in a child task of a
+    tool's TaskGroup would stop the server. `ExitProof` turns them into an ordinary exception of that task.
+
+    The tasks of the server itself have no wrapper. The server has one task per request, and the wrapper would take as
+    much time as parsing the request.
+    """
+
+    def factory(loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> asyncio.Task[Any]:
+        within_component = fastmcp_request_ctx.get() is not None
+        return asyncio.Task(ExitProof(coro) if within_component else coro, loop=loop, **options)
+
+    loop.set_task_factory(factory)
+
+
+def start_exit_proof(coro: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+    """Start a task that is `ExitProof`."""
+    return asyncio.Task(ExitProof(coro), loop=asyncio.get_running_loop())
+
+
+def hide_late_lookups(loop: asyncio.AbstractEventLoop) -> None:
+    """From now on, a failed lookup of a host name that nobody waits for writes one line for debugging, no traceback.
+
+    If a connection is cancelled, for example by a time limit, uvloop does not cancel the lookup of the host's name.
+    The lookup can fail later, and nobody waits for its result. While a Redis and the name server are slow, each
+    attempt to connect would write such a traceback. The caller has already logged that it gave up.
+    """
+    loop.set_exception_handler(_handle)
+
+
+def _handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    error = context.get("exception")
+    if isinstance(error, socket.gaierror) and not isinstance(context.get("future"), asyncio.Task):
+        logger.debug("A host name was not found, and nobody waits for it: %s", error)
+    else:
+        loop.default_exception_handler(context)
