@@ -102,7 +102,7 @@ def _stop_clocks() -> None:
 
     Valgrind makes a process fifty times slower, so what a replica does every 50 ms would count for a few calls only.
     """
-    replica.TRIM_SECONDS = key.LOOK_SECONDS = _NEVER
+    replica.TRIM_SECONDS = key.POLL_SECONDS = _NEVER
     logs.FLUSH_SECONDS = audit_log.WRITE_SECONDS = _NEVER
     sys.setswitchinterval(_NEVER)  # a thread keeps Python's lock until it waits
 

@@ -1,4 +1,4 @@
-"""The looks of the autoscaler, with a stand-in for the engine and made-up figures of the replicas."""
+"""The checks of the autoscaler, with a stand-in for the engine and made-up figures of the replicas."""
 
 import asyncio
 import copy
@@ -31,7 +31,7 @@ def page(in_flight: float = 0, cpu: float = 0, *more: str) -> str:
     return "\n".join([*lines, f"process_cpu_seconds_total {cpu}", "process_start_time_seconds 1", *more]) + "\n"
 
 
-def look(
+def check(
     engine: Engine,
     read: Read,
     metrics: AutoscaleMetrics | None = None,
@@ -40,7 +40,7 @@ def look(
     now: float = 1000.0,
     **options: Any,
 ) -> AutoscaleMetrics:
-    """Look some times at an engine, with a change before each look, and return the metrics of the autoscaler."""
+    """Check an engine some times, with a change before each check, and return the metrics of the autoscaler."""
     metrics = metrics or AutoscaleMetrics()
 
     async def run() -> None:
@@ -49,7 +49,7 @@ def look(
         for number in range(count):
             if number < len(changes):
                 changes[number]()
-            await autoscaler.look(now + 5 * number)
+            await autoscaler.check(now + 5 * number)
         await docker.close()
 
     asyncio.run(run())
@@ -81,10 +81,10 @@ class Run:
         page.feed(self.pages[address].encode())
         return page
 
-    def looks(self, *changes: Callable[[], object], count: int = 1) -> None:
-        """Look a number of times, with a change before each look."""
+    def checks(self, *changes: Callable[[], object], count: int = 1) -> None:
+        """Look a number of times, with a change before each check."""
         count = max(count, len(changes))
-        look(self.engine, self.read, self.metrics, *changes, count=count, now=self.now, dry_run=self._dry_run)
+        check(self.engine, self.read, self.metrics, *changes, count=count, now=self.now, dry_run=self._dry_run)
         self.now += 5 * count
 
     def everywhere(self, in_flight: float, cpu: float = 0.0, *more: str) -> Callable[[], None]:
@@ -106,7 +106,7 @@ def test_calls_in_flight_add_replicas(engine: Engine, caplog: pytest.LogCaptureF
     engine.add("mcp", 4)
     spec = copy.deepcopy(engine.services["mcp"]["Spec"])
     run = Run(engine)
-    run.looks(run.everywhere(90))
+    run.checks(run.everywhere(90))
     assert engine.replicas("mcp") == 6
     assert lines(caplog) == ["stack_mcp: 4 -> 6 replicas: calls in flight: 150% of the target on 4 replicas"]
     spec["Mode"]["Replicated"]["Replicas"] = 6
@@ -118,7 +118,7 @@ def test_calls_in_flight_add_replicas(engine: Engine, caplog: pytest.LogCaptureF
 def test_cpu_lag_and_durations_add_replicas(engine: Engine) -> None:
     """CPU of 150 % of the target adds replicas; lag and durations do so if their labels have a target."""
     run = Run(engine, 2)
-    run.looks(run.everywhere(1, 10.0), run.everywhere(1, 10.0 + 5 * 0.45))  # of a limit of half a core
+    run.checks(run.everywhere(1, 10.0), run.everywhere(1, 10.0 + 5 * 0.45))  # of a limit of half a core
     assert engine.replicas("mcp") == 3
 
     def histogram(name: str, labels: str, fast: int, slow: int) -> list[str]:
@@ -133,17 +133,17 @@ def test_cpu_lag_and_durations_add_replicas(engine: Engine) -> None:
     for label, expected in (("lag-seconds", 4), ("p99-seconds", 4), ("other", 2)):
         engine.add("mcp", 2, labels={**LABELS, f"anyreplica.autoscale.{label}": "0.1"})
         run = Run(engine)
-        run.looks(run.everywhere(60, 0, *pages(0)), run.everywhere(60, 0, *pages(100)))
+        run.checks(run.everywhere(60, 0, *pages(0)), run.everywhere(60, 0, *pages(100)))
         assert engine.replicas("mcp") == expected, label
 
 
 def test_replicas_are_removed_after_five_quiet_minutes(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
     """A new autoscaler removes nothing in its first five minutes, because it does not know what was wanted before."""
     run = Run(engine, 6)
-    run.looks(run.everywhere(10), count=60)
+    run.checks(run.everywhere(10), count=60)
     assert engine.replicas("mcp") == 6
     run = Run(engine)
-    run.looks(run.everywhere(10), count=63)
+    run.checks(run.everywhere(10), count=63)
     assert engine.replicas("mcp") == 1
     assert lines(caplog)[-1] == "stack_mcp: 6 -> 1 replicas: calls in flight: 17% of the target on 6 replicas"
 
@@ -159,11 +159,11 @@ def test_nothing_is_changed_during_an_update(engine: Engine, caplog: pytest.LogC
 
         return change
 
-    run.looks(*(update(state) for state in ("updating", "updating", "paused", "rollback_started", "rollback_paused")))
+    run.checks(*(update(state) for state in ("updating", "updating", "paused", "rollback_started", "rollback_paused")))
     assert engine.replicas("mcp") == 3
     assert "stack_mcp: stays at 3 replicas: an update runs" in lines(caplog)
     assert len(lines(caplog)) == 4, "each reason is logged once"
-    run.looks(update("completed"))
+    run.checks(update("completed"))
     assert engine.replicas("mcp") == 5
 
 
@@ -184,15 +184,15 @@ def test_a_replica_without_figures_never_causes_a_change(engine: Engine, missing
             if missing in wrong:
                 run.pages["127.0.0.2"] = wrong[missing]
 
-        run.looks(change)
+        run.checks(change)
         assert engine.replicas("mcp") == min(expected, 6)
 
 
 def test_a_lost_answer_keeps_no_replica(engine: Engine) -> None:
-    """If a replica misses three looks, this keeps no replica for the next five minutes."""
+    """If a replica misses three checks, this keeps no replica for the next five minutes."""
     run = Run(engine, 6)
     idle = run.everywhere(5)
-    run.looks(*[idle] * 30, *[lambda: run.pages.pop("127.0.0.2", None)] * 3, *[idle] * 30)
+    run.checks(*[idle] * 30, *[lambda: run.pages.pop("127.0.0.2", None)] * 3, *[idle] * 30)
     assert engine.replicas("mcp") == 1
 
 
@@ -203,7 +203,7 @@ def test_a_late_answer_of_docker_keeps_no_replica(
 ) -> None:
     """Replicas are removed five minutes after the load has ended, also if answers of Docker were late in this time.
 
-    The autoscaler waits ten seconds for an answer. So the next look comes 15 s after a late one.
+    The autoscaler waits ten seconds for an answer. So the next check comes 15 s after a late one.
     """
     answers, run, number = engine.get, Run(engine, 6), 0
 
@@ -212,22 +212,22 @@ def test_a_late_answer_of_docker_keeps_no_replica(
 
     monkeypatch.setattr(engine, "get", get)
 
-    async def looks() -> None:
+    async def checks() -> None:
         nonlocal number
         docker = DockerApi(engine.url)
         autoscaler = Autoscaler(docker, run.read, run.metrics)
         number, passed = -1, 0  # seconds since the load has ended
         run.everywhere(60, 1.0)()
-        await autoscaler.look(run.now)
+        await autoscaler.check(run.now)
         while passed < 320:
             assert engine.replicas("mcp") == 6 or passed > 300
             passed += 15 if number in late else 5
             number += 1
             run.everywhere(5, 1.0 + passed / 100)()
-            await autoscaler.look(run.now + passed)
+            await autoscaler.check(run.now + passed)
         await docker.close()
 
-    asyncio.run(looks())
+    asyncio.run(checks())
     assert engine.replicas("mcp") == 1
     assert f'mcp_autoscale_looks_total{{outcome="failed"}} {len(late)}.0' in text_of(run.metrics)
 
@@ -235,7 +235,7 @@ def test_a_late_answer_of_docker_keeps_no_replica(
 def test_without_any_figure_nothing_is_changed(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
     """If no replica answers, the number stays, for ever. The log gives the reason once, and says when it is over."""
     run = Run(engine, 5)
-    run.looks(count=200)
+    run.checks(count=200)
     assert engine.replicas("mcp") == 5
     assert 'without_figures{service="stack_mcp"} 5.0' in text_of(run.metrics)
     silent = "stack_mcp: no replica gives figures, so the number stays: no answer"
@@ -245,7 +245,7 @@ def test_without_any_figure_nothing_is_changed(engine: Engine, caplog: pytest.Lo
     def away() -> None:
         run.pages = {}
 
-    run.looks(away, run.everywhere(60), away, away, away, away)
+    run.checks(away, run.everywhere(60), away, away, away, away)
     assert lines(caplog) == [silent, "stack_mcp: replicas give figures again", silent]
 
 
@@ -261,7 +261,7 @@ def test_nodes_without_room_are_told_of(engine: Engine, caplog: pytest.LogCaptur
     engine.add("mcp", 3)
     engine.tasks["mcp"][2] = task("mcp-3", "127.0.0.3", "pending", NO_ROOM)
     run = Run(engine)
-    run.looks(run.everywhere(300), count=10)
+    run.checks(run.everywhere(300), count=10)
     assert engine.replicas("mcp") == 3
     assert lines(caplog) == [f"stack_mcp: stays at 3 replicas: no node has room for 1 of them ({NO_ROOM})"]
     text = text_of(run.metrics)
@@ -272,14 +272,14 @@ def test_nodes_without_room_are_told_of(engine: Engine, caplog: pytest.LogCaptur
 def test_a_number_that_somebody_sets_is_respected(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
     """A manual scale within the bounds, which always hold, stays for five minutes or until the load asks for more."""
     run = Run(engine, 2)
-    run.looks(run.everywhere(60), lambda: engine.set("mcp", 8), count=50)
+    run.checks(run.everywhere(60), lambda: engine.set("mcp", 8), count=50)
     assert engine.replicas("mcp") == 8
     said = "somebody else has changed 2 replicas to 8; they stay for 300 s, or until the load asks for more"
     assert lines(caplog) == [f"stack_mcp: {said}"]
-    run.looks(run.everywhere(90), lambda: engine.set("mcp", 2))
+    run.checks(run.everywhere(90), lambda: engine.set("mcp", 2))
     assert engine.replicas("mcp") == 3
     engine.set("mcp", 20)
-    run.looks(run.everywhere(60))
+    run.checks(run.everywhere(60))
     assert engine.replicas("mcp") == 10
     assert lines(caplog)[-1].endswith("; 10 is the maximum")
 
@@ -297,7 +297,7 @@ def test_two_autoscalers_do_not_fight(engine: Engine) -> None:
         for number in range(400):
             for each in (one, two):
                 each.everywhere(120 / engine.replicas("mcp") * 2 if 5 < number < 20 else 20)()
-            await asyncio.gather(*(each.look(1000.0 + 5 * number) for each in both))
+            await asyncio.gather(*(each.check(1000.0 + 5 * number) for each in both))
             seen.append(engine.replicas("mcp"))
         await docker.close()
 
@@ -310,7 +310,7 @@ def test_two_autoscalers_do_not_fight(engine: Engine) -> None:
 def test_a_dry_run_changes_nothing(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
     """A dry run logs what it would change, and once why it would change nothing."""
     run = Run(engine, 4, dry_run=True)
-    run.looks(run.everywhere(60), run.everywhere(60), run.everywhere(180), count=5)
+    run.checks(run.everywhere(60), run.everywhere(60), run.everywhere(180), count=5)
     assert engine.replicas("mcp") == 4
     assert lines(caplog)[0] == "stack_mcp: stays at 4 replicas: calls in flight: 100% of the target on 4 replicas"
     change = "stack_mcp: would change: 4 -> 7 replicas: calls in flight: 167% of the target on 4 replicas"
@@ -327,7 +327,7 @@ def test_workers_follow_the_queue(engine: Engine) -> None:
         names = ("mcp_job_queue_depth", "mcp_jobs_running", "mcp_job_queue_age_seconds")
         more = [f"{name} {value}" for name, value in zip(names, (depth, running, age), strict=True)]
         run = Run(engine)
-        run.looks(run.everywhere(100, 0, *more), count=3)
+        run.checks(run.everywhere(100, 0, *more), count=3)
         assert engine.replicas("worker") == expected, figures
         assert engine.replicas("mcp") == 2, "the service without a label is not scaled"
 
@@ -350,14 +350,14 @@ def test_a_service_that_cannot_be_scaled_is_named(
     engine.add("global", 2)
     engine.services["global"]["Spec"]["Mode"] = {"Global": {}}
     run = Run(engine, 4)
-    run.looks(run.everywhere(90), count=2)
+    run.checks(run.everywhere(90), count=2)
     assert f"stack_wrong: not scaled: {said}" in lines(caplog)
     assert sum("mode: global" in line for line in lines(caplog)) == 1
     assert (engine.replicas("wrong"), engine.replicas("mcp")) == (3, 9)
 
 
 def test_a_change_at_the_same_moment_wins(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If somebody changes the service between the look and the change, the autoscaler changes nothing."""
+    """If somebody changes the service between the check and the change, the autoscaler changes nothing."""
     engine.add("mcp", 4)
     run, tasks = Run(engine), engine.get
 
@@ -368,14 +368,14 @@ def test_a_change_at_the_same_moment_wins(engine: Engine, monkeypatch: pytest.Mo
         return found
 
     monkeypatch.setattr(engine, "get", meanwhile)
-    run.looks(run.everywhere(90))
+    run.checks(run.everywhere(90))
     assert engine.replicas("mcp") == 5
 
 
 def test_a_service_without_the_label_is_forgotten(engine: Engine) -> None:
     """If the label is removed, the metrics of the service disappear."""
     run = Run(engine, 4)
-    run.looks(run.everywhere(60), lambda: engine.services["mcp"]["Spec"].update(Labels={}))
+    run.checks(run.everywhere(60), lambda: engine.services["mcp"]["Spec"].update(Labels={}))
     assert "stack_mcp" not in text_of(run.metrics).replace("mcp_autoscale_changes", "")
 
 

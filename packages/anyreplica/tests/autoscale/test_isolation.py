@@ -1,4 +1,4 @@
-"""A replica or a service that is broken or hostile harms only itself. All others are scaled in the same look."""
+"""A replica or a service that is broken or hostile harms only itself. All others are scaled in the same check."""
 
 import asyncio
 import copy
@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from anyreplica.autoscale import autoscaler as looks
+from anyreplica.autoscale import autoscaler as module
 from anyreplica.autoscale.autoscaler import Autoscaler
 from anyreplica.autoscale.docker_api import DockerApi
 from anyreplica.autoscale.metrics import AutoscaleMetrics
@@ -22,7 +22,7 @@ from anyreplica.autoscale.service import ReplicaTask, Service
 from conftest import generated
 from tests.autoscale.engine import LABELS, Engine, task
 from tests.autoscale.hostile import Answer, damaged_pages, free_port_of, listening, never_ends, sends
-from tests.autoscale.test_autoscaler import lines, look, page, text_of
+from tests.autoscale.test_autoscaler import check, lines, page, text_of
 
 BAD, GOOD = 7001, 7002
 """Ports of the services."""
@@ -56,7 +56,7 @@ def test_a_replica_with_a_bad_page_is_without_figures(engine: Engine, caplog: py
     async def read(address: str, port: int, path: str) -> Page:
         return read_page(NO_PAGE if (address, port) == ("127.0.0.2", BAD) else BUSY)
 
-    metrics = look(engine, read, count=5)
+    metrics = check(engine, read, count=5)
     assert engine.replicas("good") == 10
     text = text_of(metrics)
     assert 'mcp_autoscale_replicas_without_figures{service="stack_bad"} 1.0' in text
@@ -77,7 +77,7 @@ def test_huge_numbers_change_only_their_service(engine: Engine) -> None:
     async def read(_: str, port: int, path: str) -> Page:
         return read_page(page(60, 0, f"{HUGE} {next(counts)}") if port == BAD else BUSY)
 
-    metrics = look(engine, read, count=9)
+    metrics = check(engine, read, count=9)
     assert (engine.replicas("bad"), engine.replicas("good")) == (10, 10)
     assert _failures(metrics) == []
 
@@ -92,7 +92,7 @@ def test_one_replica_with_a_wrong_queue_adds_no_workers(engine: Engine) -> None:
         jobs = 1e14 if address == "127.0.0.2" else 12
         return read_page(page(60, 0, f"mcp_job_queue_depth {jobs:g}", f"mcp_job_queue_age_seconds {jobs / 12:g}"))
 
-    look(engine, read, count=3)
+    check(engine, read, count=3)
     assert engine.replicas("worker") == 2
 
 
@@ -164,7 +164,7 @@ def test_a_wrong_description_harms_only_its_service(
         async with metrics_client(None) as replicas:
             return await replicas.read(address, port, path)
 
-    look(engine, read, count=3)
+    check(engine, read, count=3)
     assert engine.replicas("good") > 2
     assert engine.services["bad"] == wrong, "nothing was changed"
     about = [line for line in lines(caplog) if "stack_good" not in line]
@@ -173,14 +173,14 @@ def test_a_wrong_description_harms_only_its_service(
 
 
 def test_a_fault_of_the_autoscaler_harms_only_its_service(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
-    """An exception that nobody has thought of is logged once with its traceback, and counted in each look."""
+    """An exception that nobody has thought of is logged once with its traceback, and counted in each check."""
 
     async def read(_: str, port: int, path: str) -> Page:
         if port == BAD:
             raise KeyError("fault")
         return read_page(BUSY)
 
-    metrics = look(engine, read, count=3)
+    metrics = check(engine, read, count=3)
     assert engine.replicas("good") > 2
     assert [record.levelname for record in caplog.records if record.exc_info] == ["ERROR"]
     assert lines(caplog).count("stack_bad: not scaled: fault of the autoscaler: KeyError('fault')") == 1
@@ -192,7 +192,7 @@ def test_a_fault_of_the_autoscaler_harms_only_its_service(engine: Engine, caplog
 def test_a_slow_service_does_not_delay_another_one(
     engine: Engine, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the tasks of one service take for ever, the look at this service ends, and the other one was scaled before."""
+    """If the tasks of one service take for ever, the check of it ends, and the other one was scaled before."""
     tasks, waited = DockerApi.tasks, asyncio.Event()
 
     async def slow(self: DockerApi, service: Service) -> list[ReplicaTask]:
@@ -205,9 +205,9 @@ def test_a_slow_service_does_not_delay_another_one(
     async def read(_: str, __: int, path: str) -> Page:
         return read_page(BUSY)
 
-    look(engine, read, service_seconds=0.5)
+    check(engine, read, service_seconds=0.5)
     assert engine.replicas("good") == 3
-    assert "stack_bad: not scaled: the look at it took more than 0.5 s" in lines(caplog)
+    assert "stack_bad: not scaled: the check of it took more than 0.5 s" in lines(caplog)
 
 
 @pytest.mark.slow
@@ -226,8 +226,8 @@ def test_many_silent_replicas_take_no_time_from_the_others(engine: Engine) -> No
         return read_page(BUSY if port == GOOD else page(60))
 
     count = 10
-    metrics = look(engine, read, count=count, ask_seconds=0.5)
-    assert len(asked) <= count * looks._AT_ONCE  # and not ten times 90
+    metrics = check(engine, read, count=count, ask_seconds=0.5)
+    assert len(asked) <= count * module._AT_ONCE  # and not ten times 90
     assert 'without_figures{service="stack_bad"} 90.0' in text_of(metrics)
 
 
@@ -262,7 +262,7 @@ ANSWERS: dict[str, tuple[Answer, str]] = {
 
 
 WAITS = ("a slow body", "many heads")
-"""Answers that last until the time limit for the metrics of a replica, in each look."""
+"""Answers that last until the time limit for the metrics of a replica, in each check."""
 
 
 @pytest.mark.parametrize(
@@ -289,8 +289,8 @@ def test_a_hostile_answer_harms_only_its_replica(engine: Engine, caplog: pytest.
         ):
             start = time.monotonic()
             autoscaler = Autoscaler(docker, replicas.read, metrics)
-            await autoscaler.look(1000.0)
-            await autoscaler.look(1005.0)
+            await autoscaler.check(1000.0)
+            await autoscaler.check(1005.0)
             taken = time.monotonic() - start
             assert not replicas._client.cookies.jar
         await docker.close()
@@ -306,7 +306,7 @@ def test_a_hostile_answer_harms_only_its_replica(engine: Engine, caplog: pytest.
 
 
 def fake_docker(scaled: dict[str, int], *names: str) -> DockerApi:
-    """Return an engine without a network, for many looks. It notes changes in `scaled`."""
+    """Return an engine without a network, for many checks. It notes changes in `scaled`."""
     with Engine() as engine:
         for number, name in enumerate(names):
             engine.add(name, 3, env={"MCP_PORT": str(BAD + number)})
@@ -327,7 +327,7 @@ FAKE = fake_docker(SCALED, "bad", "good")
 @generated(300)
 @given(st.lists(st.lists(damaged_pages(lines=8), min_size=3, max_size=3), min_size=1, max_size=3))
 def test_damaged_pages_harm_only_their_service(pages: list[list[bytes]]) -> None:
-    """After damaged pages of three replicas, each look ends, all bounds hold, and the other service is scaled."""
+    """After damaged pages of three replicas, each check ends, all bounds hold, and the other service is scaled."""
     SCALED.clear()
     metrics, turn = AutoscaleMetrics(), 0
 
@@ -338,7 +338,7 @@ def test_damaged_pages_harm_only_their_service(pages: list[list[bytes]]) -> None
         nonlocal turn
         autoscaler = Autoscaler(FAKE, read, metrics)
         for turn in range(len(pages)):
-            await autoscaler.look(1000.0 + 5 * turn)
+            await autoscaler.check(1000.0 + 5 * turn)
 
     start = time.process_time()
     asyncio.run(run())

@@ -41,7 +41,7 @@ class Look:
         """Look once, and return the services that have failed until now."""
         self._patch.setattr("anyreplica.deploy.progress.services", lambda _: {"mcp": found})
         self._patch.setattr("anyreplica.deploy.progress.tasks", lambda _: list(its))
-        progress.look()
+        progress.refresh()
         return progress.failed
 
 
@@ -91,7 +91,7 @@ def test_a_failed_update_stays_failed(look: Look, monkeypatch: pytest.MonkeyPatc
         raise DockerCommandError("docker service ls: no answer within 60 s.")
 
     monkeypatch.setattr("anyreplica.deploy.progress.services", no_answer)
-    progress.look()
+    progress.refresh()
     assert progress.failed.keys() == {"mcp"}
     with pytest.raises(DockerCommandError):
         progress.read()

@@ -50,7 +50,7 @@ def _assigned(cls: type) -> set[str]:
     return {each.attr for each in ast.walk(tree) if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store)}
 
 
-OF_OURS = {"addresses", "begun", "failures", "folder", "printer"}
+OF_OURS = {"addresses", "started", "failures", "folder", "printer"}
 """Attributes of `ReplicaProcess` that uvicorn's process does not have."""
 
 

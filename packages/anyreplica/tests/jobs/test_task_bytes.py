@@ -51,7 +51,7 @@ def test_tasks_count_until_they_expire(monkeypatch: pytest.MonkeyPatch) -> None:
 def has_room(kept: TaskBytes, owner: str | None, arguments: dict[str, Any]) -> bool:
     """Return whether the arguments may be kept. They are not kept."""
     try:
-        kept.give_back(kept.keep_arguments(owner, arguments))
+        kept.release(kept.keep_arguments(owner, arguments))
     except ToolError:
         return False
     return True
@@ -153,7 +153,7 @@ async def test_a_call_that_becomes_no_task_gives_its_room_back(rounds: TaskRound
             await intercepted(rounds, "fails", large)
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(intercepted(rounds, "task", large), 0.001)
-    assert rounds._kept.used == 0
+    assert rounds._sizes.used == 0
 
 
 @in_a_loop

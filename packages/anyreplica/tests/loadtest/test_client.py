@@ -168,7 +168,7 @@ def test_an_open_loop_keeps_its_rate_whatever_the_replies_do() -> None:
 
     run, _ = go(slow, "--rate", "300/s", "--duration", "1s")
     assert len(run.samples) == 300
-    assert max(each.begun for each in run.samples) < 1.2
+    assert max(each.started for each in run.samples) < 1.2
     assert 0.09 < sorted(each.seconds for each in run.samples)[150] < 0.4
 
 

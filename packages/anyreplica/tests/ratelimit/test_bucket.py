@@ -88,10 +88,10 @@ def test_concurrent_calls_are_limited() -> None:
     buckets = Buckets(Clock())
     rate = NO_RATE.replace(concurrent=2)
     assert [buckets.take("a", rate, 1).granted for _ in range(3)] == [True, True, False]
-    buckets.leave("a")
+    buckets.release("a")
     assert buckets.take("a", rate, 1).granted
-    buckets.leave("a")
-    buckets.leave("a")
+    buckets.release("a")
+    buckets.release("a")
     assert buckets.running == {}
 
 

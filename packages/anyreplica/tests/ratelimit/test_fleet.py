@@ -79,7 +79,7 @@ def test_replicas_share_the_limit_on_concurrent_calls(redis_server: RedisServer)
         verdicts = await asyncio.gather(*[replicas[n % 3].take("a", rate, 1) for n in range(12)])
         granted = [n % 3 for n, verdict in enumerate(verdicts) if verdict.granted]
         assert len(granted) == 4
-        replicas[granted[0]].leave("a", rate)
+        replicas[granted[0]].release("a", rate)
         other = replicas[(granted[0] + 1) % 3]
         verdict = await other.take("a", rate, 1)
         deadline = asyncio.get_running_loop().time() + 2
@@ -135,7 +135,7 @@ def test_a_cancelled_request_takes_no_place(redis_server: RedisServer) -> None:
             asked.cancel()
             (verdict,) = await asyncio.gather(asked, return_exceptions=True)
             if not isinstance(verdict, BaseException) and verdict.granted:
-                replicas[0].leave("a", rate)
+                replicas[0].release("a", rate)
         verdicts = await asyncio.gather(*[replicas[0].take("a", rate, 1) for _ in range(8)])
         assert sum(verdict.granted for verdict in verdicts) == 5
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pydantic_core import from_json
 from redis.asyncio import Redis
 
-from anyreplica.features.sessions.answers import Answers, Given, LocalAnswers, RedisAnswers, SessionEnded
+from anyreplica.features.sessions.answers import Answers, Delivery, LocalAnswers, RedisAnswers, SessionEnded
 from anyreplica.features.sessions.client_requests import ClientRequests
 from anyreplica.features.sessions.open_round import Question
 from anyreplica.features.sessions.session import Session
@@ -31,7 +31,7 @@ EVENTS = st.lists(st.sampled_from(["right", "wrong", "wait", "forget"]), max_siz
 
 
 @contextlib.asynccontextmanager
-async def two_replicas(url: str, look_seconds: float = 5.0) -> AsyncIterator[list[RedisAnswers]]:
+async def two_replicas(url: str, poll_seconds: float = 5.0) -> AsyncIterator[list[RedisAnswers]]:
     """Two replicas that share a Redis."""
     async with contextlib.AsyncExitStack() as stack:
         replicas = []
@@ -39,7 +39,7 @@ async def two_replicas(url: str, look_seconds: float = 5.0) -> AsyncIterator[lis
             client = await stack.enter_async_context(Redis.from_url(url))
             notifier = RedisNotifier(client, "test:wakeups")
             await stack.enter_async_context(notifier.running())
-            replicas.append(RedisAnswers(client, "test", notifier, look_seconds=look_seconds))
+            replicas.append(RedisAnswers(client, "test", notifier, poll_seconds=poll_seconds))
         yield replicas
 
 
@@ -52,12 +52,12 @@ async def check(asking: Answers, other: Answers, events: list[str]) -> None:
         for number, event in enumerate(events):
             answer = b"%d" % number
             if event == "right":
-                expected = {"waiting": "taken", "late": "late"}.get(state, "unknown")
-                assert await other.give(identity, "mine", answer) == expected
+                expected = {"waiting": "accepted", "late": "late"}.get(state, "unknown")
+                assert await other.deliver(identity, "mine", answer) == expected
                 if state == "waiting":
                     state, first = "answered", answer
             elif event == "wrong":
-                assert await other.give(identity, "another", answer) == "unknown"
+                assert await other.deliver(identity, "another", answer) == "unknown"
             elif event == "forget":
                 await stack.aclose()
                 state = {"waiting": "late", "answered": "gone"}.get(state, state)
@@ -95,10 +95,10 @@ async def test_any_order_across_drains(redis: RedisServer, events: list[str]) ->
             for number, event in enumerate(events):
                 answer = b"%d" % number
                 if event == "right":
-                    assert await other.give(identity, "mine", answer) == ("unknown" if first else "taken")
+                    assert await other.deliver(identity, "mine", answer) == ("unknown" if first else "accepted")
                     first = first or answer
                 elif event == "wrong":
-                    assert await other.give(identity, "another", answer) == "unknown"
+                    assert await other.deliver(identity, "another", answer) == "unknown"
                 elif event == "drain":
                     await stack.aclose()
                     asking, other = next(turns)
@@ -113,34 +113,34 @@ async def test_any_order_across_drains(redis: RedisServer, events: list[str]) ->
 @pytest.mark.parametrize("hears", [True, False])
 async def test_an_answer_wakes_the_call(redis: RedisServer, hears: bool) -> None:
     """The answer wakes the waiting call. A call whose replica hears no wake-ups finds it at its next look."""
-    async with two_replicas(redis.url, look_seconds=1000) as (asking, other), Redis.from_url(redis.url) as client:
-        deaf = RedisAnswers(client, "test", RedisNotifier(client, "test:nothing"), look_seconds=0.1)
+    async with two_replicas(redis.url, poll_seconds=1000) as (asking, other), Redis.from_url(redis.url) as client:
+        deaf = RedisAnswers(client, "test", RedisNotifier(client, "test:nothing"), poll_seconds=0.1)
         async with (asking if hears else deaf).waiting(f"hears-{hears}", "mine", 20) as wait:
             waiting = asyncio.ensure_future(wait(1000))
             await asyncio.sleep(0)  # the call begins to wait
-            assert await other.give(f"hears-{hears}", "mine", b"answer") == "taken"
+            assert await other.deliver(f"hears-{hears}", "mine", b"answer") == "accepted"
             assert await asyncio.wait_for(waiting, 30) == b"answer"
 
 
 async def test_a_lost_reply_of_redis_loses_no_answer(redis: RedisServer) -> None:
     """A replica that does not know whether it has handed over an answer tries again with the same answer."""
     async with two_replicas(redis.url) as (asking, other), asking.waiting("again", "mine", 5) as wait:
-        assert await other.give("again", "mine", b"answer") == "taken"
-        assert await other.give("again", "mine", b"answer") == "unknown"
-        assert await other.give("again", "mine", b"another", again=True) == "unknown"
-        assert await other.give("again", "mine", b"answer", again=True) == "taken"
+        assert await other.deliver("again", "mine", b"answer") == "accepted"
+        assert await other.deliver("again", "mine", b"answer") == "unknown"
+        assert await other.deliver("again", "mine", b"another", again=True) == "unknown"
+        assert await other.deliver("again", "mine", b"answer", again=True) == "accepted"
         assert await wait(1) == b"answer"
-        lossy = other.give
+        lossy = other.deliver
         tries: list[bool] = []
 
-        async def losing_first_reply(*args: Any, again: bool = False) -> Given:
-            given = await lossy(*args, again=again)
+        async def losing_first_reply(*args: Any, again: bool = False) -> Delivery:
+            delivery = await lossy(*args, again=again)
             tries.append(again)
             if not again:
                 raise OSError("the reply was lost")
-            return given
+            return delivery
 
-        other.give = losing_first_reply  # type: ignore[method-assign, assignment]
+        other.deliver = losing_first_reply  # type: ignore[method-assign, assignment]
         requests = ClientRequests(other, 5)
         async with asking.waiting("lossy", "mine", 5) as wait_again:
             await requests.answer(MINE, "lossy", {"result": {}})
@@ -195,8 +195,8 @@ async def test_every_key_expires(redis: RedisServer) -> None:
     async with two_replicas(redis.url) as (asking, other):
         async with asking.waiting("late", "mine", 5):
             pass
-        async with asking.waiting("taken", "mine", 5), asking.waiting("waiting", "mine", 5):
-            await other.give("taken", "mine", b"answer")
+        async with asking.waiting("accepted", "mine", 5), asking.waiting("waiting", "mine", 5):
+            await other.deliver("accepted", "mine", b"answer")
             await other.end("mine", time.time() + 60, "caller")
             keys = redis.ask("keys", "*").split()
             assert len(keys) >= 4
@@ -210,21 +210,21 @@ async def test_the_memory_of_a_replica_is_limited() -> None:
     for number in range(10_050):
         async with alone.waiting(f"{number}", "mine", 5):
             pass
-    assert await alone.give("0", "mine", b"") == "unknown"
-    assert await alone.give("10049", "mine", b"") == "late"
+    assert await alone.deliver("0", "mine", b"") == "unknown"
+    assert await alone.deliver("10049", "mine", b"") == "late"
 
 
 async def test_a_taken_answer_does_not_stay(redis: RedisServer) -> None:
     """An answer is deleted with its request or its round. Giving it again then still counts as taken."""
     async with two_replicas(redis.url) as (asking, other):
         async with asking.waiting("once", "staying", 5) as wait:
-            assert await other.give("once", "staying", b"answer") == "taken"
+            assert await other.deliver("once", "staying", b"answer") == "accepted"
             assert await wait(1) == b"answer"
         assert redis.ask("keys", "test:client_answer:once") == ""
-        assert await other.give("once", "staying", b"answer", again=True) == "taken"
-        assert await other.give("once", "staying", b"answer") == "unknown"
+        assert await other.deliver("once", "staying", b"answer", again=True) == "accepted"
+        assert await other.deliver("once", "staying", b"answer") == "unknown"
         async with asking.waiting("round", "staying", 5, of_round=True) as wait:
-            assert await other.give("round", "staying", b"answer") == "taken"
+            assert await other.deliver("round", "staying", b"answer") == "accepted"
             assert await wait(1) == b"answer"
         async with other.waiting("round", "staying", 5, of_round=True) as wait:
             assert await wait(1) == b"answer", "another replica has taken over the call"
@@ -232,4 +232,4 @@ async def test_a_taken_answer_does_not_stay(redis: RedisServer) -> None:
             pass
         await other.forget(("round", "never"), "staying")
         assert redis.ask("keys", "test:client_answer:round") == ""
-        assert await other.give("never", "staying", b"answer") == "late"
+        assert await other.deliver("never", "staying", b"answer") == "late"

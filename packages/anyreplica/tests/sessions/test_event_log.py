@@ -90,19 +90,19 @@ def losing_first_reply(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 async def test_a_take_over_with_a_lost_reply_is_repeated(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A replica that became the owner of a call without knowing it takes the call over at its next look."""
-    async with replicas(redis.url, look_seconds=0.05) as (lost, other):
+    """A replica that became the owner of a call without knowing it takes the call over at its next check."""
+    async with replicas(redis.url, poll_seconds=0.05) as (lost, other):
         call = await given_up(lost)
         monkeypatch.setattr(other.store, "take_over", losing_first_reply(other.store.take_over))
         taken: list[AdoptedCall] = []
         assert await asyncio.wait_for(resumed(other, call.first_id, taken), 30) == []
         assert (taken[0].identity, taken[0].round) == (7, ROUND)
-        assert other.taken == 1
+        assert other.adopted == 1
 
 
 async def test_two_readers_take_over_a_call_once(redis: RedisServer) -> None:
     """If a client resumes a call twice at the same replica, the replica takes it over once."""
-    async with replicas(redis.url, look_seconds=0.05) as (lost, other):
+    async with replicas(redis.url, poll_seconds=0.05) as (lost, other):
         for _ in range(20):
             call = await given_up(lost)
             taken: list[AdoptedCall] = []
@@ -200,7 +200,7 @@ async def test_a_client_that_leaves_while_its_call_begins_leaves_nothing(monkeyp
 
 async def test_after_an_outage_of_redis_no_running_call_is_ended(redis: RedisServer) -> None:
     """During an outage, no sign of life reaches Redis. A replica then waits before it believes that another is lost."""
-    async with replicas(redis.url, look_seconds=0.05) as (running, reader):
+    async with replicas(redis.url, poll_seconds=0.05) as (running, reader):
         call = await begun(running)
         resuming = asyncio.ensure_future(resumed(reader, call.first_id, []))
         await call.append(b"first", last=False, delivered=False)
@@ -214,7 +214,7 @@ async def test_after_an_outage_of_redis_no_running_call_is_ended(redis: RedisSer
 
 async def test_a_replica_that_stalls_is_not_lost(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that has just resumed its call waits for a replica that has been silent for a moment."""
-    async with replicas(redis.url, look_seconds=0.05, silent_seconds=0.5) as (running, reader), reader.running():
+    async with replicas(redis.url, poll_seconds=0.05, silent_seconds=0.5) as (running, reader), reader.running():
         monkeypatch.setattr(reader.store, "silence", AsyncMock(return_value=5.0))
         call = await begun(running)
         resuming = asyncio.ensure_future(resumed(reader, call.first_id, [], 2))
@@ -294,5 +294,5 @@ async def test_a_call_goes_on_if_redis_has_lost_it(redis: RedisServer) -> None:
         await call.wait_in_round(ROUND)
         redis.ask("flushall")
         assert await call.append(b"event", last=False, delivered=False) == ""
-        assert await call.leave_round()
+        assert await call.end_round()
         assert not await call.give_up()

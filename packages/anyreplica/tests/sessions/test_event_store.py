@@ -74,7 +74,7 @@ async def check(store: RedisEvents, stream: str, model: Model, step: str, owner:
         assert await store.wait_in_round(stream, owner, "late", model.left) == allowed, "and it has no effect"
     elif step == "leave":
         model.round, model.left = ("", number) if allowed else (model.round, model.left)
-        assert await store.leave_round(stream, owner, number) == allowed
+        assert await store.end_round(stream, owner, number) == allowed
     elif step in ("give up", "give up with round"):
         if allowed and step == "give up with round":
             model.round = model.round or sealed

@@ -41,8 +41,8 @@ class Addresses:
         try:
             if self._untrusted(scope["client"][0]) is not None:
                 return None
-            said = b",".join(value for name, value in scope["headers"] if name == b"x-forwarded-for")
-            parts = said.rsplit(b",", _MOST_PROXIES)[-_MOST_PROXIES:]
+            forwarded = b",".join(value for name, value in scope["headers"] if name == b"x-forwarded-for")
+            parts = forwarded.rsplit(b",", _MOST_PROXIES)[-_MOST_PROXIES:]
             addresses = (self._untrusted(part.decode("latin-1")) for part in reversed(parts))
             return next(filter(None, addresses), None)
         except ValueError:  # any client may have written the entries further left

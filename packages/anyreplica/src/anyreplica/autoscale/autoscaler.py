@@ -1,4 +1,4 @@
-"""The autoscaler: it looks at all services that want to be scaled, and sets their numbers of replicas."""
+"""The autoscaler: it checks all services that want to be scaled, and sets their numbers of replicas."""
 
 import asyncio
 import logging
@@ -22,7 +22,7 @@ _AT_ONCE = 20
 _ASK_SECONDS = 5.0
 """Time limit for the answers of all replicas of a service, in seconds."""
 _SERVICE_SECONDS = 8.0
-"""Time limit for a look at one service, in seconds. With the pause between two looks, it is shorter than the time for
+"""Time limit for a check of one service, in seconds. With the pause between two checks, it is shorter than the time for
 which the readings of the other services count."""
 _MOST_TEXT = 500
 """The log shows so many characters of an error."""
@@ -37,7 +37,7 @@ class _Watched:
     histories: dict[str, History] = field(default_factory=dict)
     """The readings of each replica, by its task."""
     replicas: int | None = None
-    """The number of replicas at the last look."""
+    """The number of replicas at the last check."""
     asked: int | None = None
     """The number that this autoscaler has asked Docker to set. Docker may do so and give no answer in time."""
     said: str = ""
@@ -57,7 +57,7 @@ class Autoscaler:
         read: reads the metrics of a replica.
         dry_run: only say what would be changed.
         ask_seconds: time limit for the answers of all replicas of a service, in seconds.
-        service_seconds: time limit for a look at one service, in seconds.
+        service_seconds: time limit for a check of one service, in seconds.
     """
 
     def __init__(
@@ -77,14 +77,14 @@ class Autoscaler:
         self._ask_seconds = ask_seconds
         self._service_seconds = service_seconds
         self._watched: dict[str, _Watched] = {}
-        self._said = ""
+        self._logged = ""
         self._faults: set[str] = set()
         """What the log has said about descriptions that are no services."""
 
-    async def look(self, now: float) -> None:
-        """Look at all services once, and change those that need it.
+    async def check(self, now: float) -> None:
+        """Check all services once, and change those that need it.
 
-        An error of a service is logged, and ends only the look at this service. The services are looked at at the same
+        An error of a service is logged, and ends only the check of this service. The services are checked at the same
         time, so none waits for another.
 
         Args:
@@ -106,7 +106,7 @@ class Autoscaler:
         if not wanted:
             self._say_once("No service has the label anyreplica.autoscale=true.")
         else:
-            self._said = ""
+            self._logged = ""
         outcomes = await asyncio.gather(*(self._scaled(each, services, now) for each in wanted.values()))
         self._metrics.looks.labels("ok" if all(outcomes) and not faults else "failed").inc()
 
@@ -115,14 +115,14 @@ class Autoscaler:
         watched = self._watched.setdefault(service.identity, _Watched(service.name))
         try:
             async with asyncio.timeout(self._service_seconds):
-                await self._look_at(service, watched, services, now)
+                await self._check_service(service, watched, services, now)
         except TimeoutError:
-            self._fail(service, watched, f"the look at it took more than {self._service_seconds:g} s")
+            self._fail(service, watched, f"the check of it took more than {self._service_seconds:g} s")
         except (LabelError, DockerError, DescriptionError) as error:
             self._fail(service, watched, str(error))
-        except Exception as error:  # a fault that one service meets must not end the looks at the others
+        except Exception as error:  # a fault that one service meets must not end the checks of the others
             if self._fail(service, watched, f"fault of the autoscaler: {error!r}"):
-                logger.exception("The look at %s has failed", service.name)
+                logger.exception("The check of %s has failed", service.name)
         else:
             return True
         return False
@@ -135,7 +135,7 @@ class Autoscaler:
         self._say(service, watched, text, level=logging.WARNING)
         return is_new
 
-    async def _look_at(self, service: Service, watched: _Watched, services: list[Service], now: float) -> None:
+    async def _check_service(self, service: Service, watched: _Watched, services: list[Service], now: float) -> None:
         policy = policy_of(service.labels)
         assert policy is not None  # noqa: S101  # `_wants` has checked it
         if service.replicas is None:
@@ -290,9 +290,9 @@ class Autoscaler:
         watched.said = topic
 
     def _say_once(self, text: str) -> None:
-        if text != self._said:
+        if text != self._logged:
             logger.warning("%s", text)
-        self._said = text
+        self._logged = text
 
 
 def _one_line(text: str) -> str:

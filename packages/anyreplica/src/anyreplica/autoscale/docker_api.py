@@ -21,7 +21,7 @@ class DockerError(Exception):
     """Docker's API cannot be reached, or it refuses a request. The text says what and why."""
 
 
-class Changed(Exception):  # it is no error: the next look reads the service again
+class Changed(Exception):  # it is no error: the next check reads the service again
     """Somebody else changed the service at the same moment, so nothing was changed here."""
 
 

@@ -14,7 +14,7 @@ SECONDS = 15.0
 
 _OLDEST_SECONDS = 60.0
 """Maximum age of the reading with which the CPU time and the other counters are compared, in seconds. It may be older
-than `SECONDS` if an answer of Docker was late, so that two looks are further apart."""
+than `SECONDS` if an answer of Docker was late, so that two checks are further apart."""
 
 _LEAST_CALLS = 20
 """With fewer observations, a 99th percentile says nothing, and the calls count as fast."""

@@ -30,7 +30,7 @@ from anyreplica.settings.errors import StartupError
 logger = logging.getLogger(__name__)
 
 _SECONDS = 5.0
-"""Pause between two looks, in seconds."""
+"""Pause between two checks, in seconds."""
 _ENGINE = "unix:///var/run/docker.sock"
 
 
@@ -99,7 +99,7 @@ def _app(settings: Settings, docker: DockerApi, *, dry_run: bool) -> ASGIApp:
     async def lifespan(_: Starlette) -> AsyncIterator[dict[str, Connections]]:
         async with metrics_client(settings.metrics_token) as replicas:
             autoscaler = Autoscaler(docker, replicas.read, metrics, dry_run=dry_run)
-            async with process_lifespan(settings, lifecycle), background_task(_look(autoscaler)):
+            async with process_lifespan(settings, lifecycle), background_task(_check_forever(autoscaler)):
                 lifecycle.has_started = True
                 yield {KEY: Connections(settings)}
             await docker.close()
@@ -108,10 +108,10 @@ def _app(settings: Settings, docker: DockerApi, *, dry_run: bool) -> ASGIApp:
     return StartReport(Starlette(routes=routes, lifespan=lifespan))
 
 
-async def _look(autoscaler: Autoscaler) -> None:
+async def _check_forever(autoscaler: Autoscaler) -> None:
     while True:
         try:
-            await autoscaler.look(time.monotonic())
-        except Exception:  # a fault must not end the looks; nothing would say so
+            await autoscaler.check(time.monotonic())
+        except Exception:  # a fault must not end the checks; nothing would say so
             logger.exception("A check of the services has failed")
         await asyncio.sleep(_SECONDS)

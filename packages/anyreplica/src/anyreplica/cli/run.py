@@ -27,7 +27,7 @@ from anyreplica.mcp.compat import mounts
 from anyreplica.mcp.compat.sdk_server import SdkServer
 from anyreplica.mcp.own_work import own_work
 from anyreplica.process import local_redis, logs, supervisor
-from anyreplica.process.listening import Server, authority, hosts, refuse_taken
+from anyreplica.process.listening import Server, authority, hosts, refuse_used_port
 from anyreplica.process.replica import replica_name, uvicorn_options
 from anyreplica.process.start import EXIT_REFUSED, refusing
 from anyreplica.settings.errors import StartupError
@@ -79,7 +79,7 @@ def serve(settings: Settings, app: ASGIApp | str, watched: list[str] | None = No
     Raises:
         StartupError: The port is taken.
     """
-    refuse_taken(settings)
+    refuse_used_port(settings)
     # After a shutdown by signal, uvicorn raises the same signal again. The handlers below ignore it, because a replica
     # that has drained has not failed.
     signal.signal(signal.SIGTERM, lambda *_: None)

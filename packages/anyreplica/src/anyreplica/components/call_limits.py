@@ -53,7 +53,7 @@ class CallLimits(Middleware):
             CALL_OUTCOME.set(None)  # for this call only: if the tool calls another tool, that tool must run
             if outcome.logged and outcome.error is not None:
                 raise outcome.error
-            return await bounded(_give(outcome), "tool", context.message.name, self.seconds)
+            return await bounded(_unwrapped(outcome), "tool", context.message.name, self.seconds)
         name, arguments, server = context.message.name, context.message.arguments, context.fastmcp_context
         if arguments and server and arguments_.count(arguments) > arguments_.FEW:
             tool = await server.fastmcp.get_tool(name)
@@ -102,7 +102,7 @@ def out_of_time(kind: str, name: str, seconds: float) -> FastMCPError:
     return ERRORS[kind](f"{kind} {name!r} did not finish within {seconds:g} s", log_level=logging.DEBUG)
 
 
-async def _give(outcome: Outcome) -> Any:
+async def _unwrapped(outcome: Outcome) -> Any:
     return outcome.unwrap()
 
 

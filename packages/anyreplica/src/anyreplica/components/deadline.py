@@ -50,8 +50,8 @@ class Pauses:
 PAUSES: ContextVar[Pauses | None] = ContextVar("pauses", default=None)
 """The pauses of the current call, or None if the call cannot ask its client."""
 
-_LOOK_SECONDS = 0.25
-"""Pause between two looks at a task whose time limit has ended, while the call waits for its client."""
+_POLL_SECONDS = 0.25
+"""Pause between two checks of a task whose time limit has ended, while the call waits for its client."""
 
 
 def until(seconds: float | None) -> None:
@@ -86,7 +86,7 @@ class TimeLimit:
         left = self._end - time.monotonic()
         if self._pauses is None:
             return max(left, 0.0)
-        return max(left + self._pauses.seconds, _LOOK_SECONDS if self._pauses.is_open else 0.0)
+        return max(left + self._pauses.seconds, _POLL_SECONDS if self._pauses.is_open else 0.0)
 
     def has_ended(self) -> bool:
         """Return whether the time is over. It is never over during a pause."""

@@ -80,7 +80,7 @@ def deploy(stack: str, choose: Callable[[str, dict[str, RunningService]], str], 
         components = os.environ.get("MCP_COMPONENTS") or _components(before)
         variables["REPEAT_TOOLS"] = repeat_tools(local or asked, components)
     stays = before.keys() & wanted(overlays, **variables).services.keys()
-    target = wanted(overlays, **variables, **_kept({name: before[name] for name in stays}))
+    target = wanted(overlays, **variables, **_chosen_before({name: before[name] for name in stays}))
     _refuse_unused_secrets(target)
     _refuse_dropping(before, target)
     record = remembered.recall(stack)
@@ -92,8 +92,8 @@ def deploy(stack: str, choose: Callable[[str, dict[str, RunningService]], str], 
         print(line)
     _show_changes(record, before, target)
     present = tasks(stack)
-    if local and (told := image.copy_warning(local, present)):
-        print(told)
+    if local and (warning := image.copy_warning(local, present)):
+        print(warning)
     print(f"Deploying {local or asked} as '{stack}' …", flush=True)
     known = {task.id for task in present}
     progress = DeployProgress(stack, before, known, target.services.keys())
@@ -170,10 +170,10 @@ def _overlays(before: dict[str, RunningService]) -> list[str]:
     asked = os.environ.get("OVERLAYS")
     if asked is not None:
         return [os.path.normpath(file) for file in asked.split()]
-    kept = before["mcp"].overlays if "mcp" in before else None
-    if kept:
-        print(f'Keeping OVERLAYS="{kept}" of the running stack (to remove the overlays, set OVERLAYS= to empty).')
-    return (kept or "").split()
+    chosen = before["mcp"].overlays if "mcp" in before else None
+    if chosen:
+        print(f'Keeping OVERLAYS="{chosen}" of the running stack (to remove the overlays, set OVERLAYS= to empty).')
+    return (chosen or "").split()
 
 
 def _components(before: dict[str, RunningService]) -> str:
@@ -181,7 +181,7 @@ def _components(before: dict[str, RunningService]) -> str:
     return before["mcp"].labels.get(_COMPONENTS, "") if "mcp" in before else ""
 
 
-def _kept(before: dict[str, RunningService]) -> dict[str, str]:
+def _chosen_before(before: dict[str, RunningService]) -> dict[str, str]:
     """Return what the operator has chosen for the running stack by variables that are unset now."""
     running = {
         _COUNTS[name]: str(service.replicas)
@@ -199,10 +199,10 @@ def _kept(before: dict[str, RunningService]) -> dict[str, str]:
         running |= {variables[label]: value for label, value in service.labels.items() if label in variables}
     if components := _components(before):
         running["MCP_COMPONENTS"] = components
-    kept = {variable: value for variable, value in running.items() if variable not in os.environ}
-    for variable, value in kept.items():
+    chosen = {variable: value for variable, value in running.items() if variable not in os.environ}
+    for variable, value in chosen.items():
         print(f"Keeping {variable}={value} of the running stack.")
-    return kept
+    return chosen
 
 
 def _refuse_unused_secrets(target: Wanted) -> None:
@@ -271,18 +271,18 @@ def _converge(stack: str, target: Wanted, progress: DeployProgress, local: str |
     end = time.monotonic() + seconds
     try:
         while process.poll() is None and time.monotonic() < end:
-            progress.look()
+            progress.refresh()
             progress.show_life()
             time.sleep(0.5)
         if process.poll() is None:
             return None
     finally:
         process.kill()
-        _, said = process.communicate()
-    progress.look()
-    said = _without_registry(said, local)
-    if said:
-        print(said, file=sys.stderr)
+        _, errors = process.communicate()
+    progress.refresh()
+    errors = _without_registry(errors, local)
+    if errors:
+        print(errors, file=sys.stderr)
     return process.returncode
 
 
@@ -294,13 +294,13 @@ def _print_late(stack: str, seconds: float, failed: Collection[str]) -> None:
         print("\n".join(why(task)), file=sys.stderr)
 
 
-def _without_registry(said: str, local: str | None) -> str:
+def _without_registry(errors: str, local: str | None) -> str:
     """Return docker's output; if the image is local, remove the warning that no registry has it."""
     if local is not None:
-        said = re.sub(
-            rf"image {re.escape(local)} could not be accessed on a registry.*?\n\n", "", said, flags=re.DOTALL
+        errors = re.sub(
+            rf"image {re.escape(local)} could not be accessed on a registry.*?\n\n", "", errors, flags=re.DOTALL
         )
-    return said.strip()
+    return errors.strip()
 
 
 def _explain(stack: str, service: RunningService | None, known: set[str]) -> None:

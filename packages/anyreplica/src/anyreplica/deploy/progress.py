@@ -29,12 +29,12 @@ class DeployProgress:
         self._deployed = deployed
         self._before = before
         self._known = known
-        self._said: dict[str, str] = {}
+        self._printed: dict[str, str] = {}
         self._failed_updates: dict[str, str] = {}
         self._failed_starts: dict[str, str] = {}
         self._waiting: dict[str, bool] = {}
         """For each service with new tasks: whether some of them do not run yet."""
-        self._began = self._spoke = time.monotonic()
+        self._started = self._printed_at = time.monotonic()
 
     @property
     def failed(self) -> dict[str, str]:
@@ -46,20 +46,20 @@ class DeployProgress:
         """
         return self._failed_starts | self._failed_updates
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Read the state of the stack once and print the changes since the last time."""
         with contextlib.suppress(DockerCommandError):  # The next call tries again.
             self.read()
 
     def show_life(self) -> None:
         """If no line was printed for `_SILENT_SECONDS`, print what the deployment still waits for."""
-        if time.monotonic() - self._spoke < _SILENT_SECONDS:
+        if time.monotonic() - self._printed_at < _SILENT_SECONDS:
             return
         late = [name for name, waits in self._waiting.items() if waits]
         if late:
-            self._say(f"still waiting for the new tasks of {', '.join(late)}")
+            self._print(f"still waiting for the new tasks of {', '.join(late)}")
         else:
-            self._say("docker still watches the new tasks" if self._waiting else "no new task yet")
+            self._print("docker still watches the new tasks" if self._waiting else "no new task yet")
 
     def read(self) -> dict[str, RunningService]:
         """Read the state of the stack, print the changes since the last time, and return the services.
@@ -73,14 +73,14 @@ class DeployProgress:
             its = [task for task in all_tasks if task.service == service.found["ID"]]
             self._note_failure(name, service, its)
             line = self._line(name, service, its)
-            if line and self._said.get(name) != line:
-                self._said[name] = line
-                self._say(line)
+            if line and self._printed.get(name) != line:
+                self._printed[name] = line
+                self._print(line)
         return found
 
-    def _say(self, line: str) -> None:
-        self._spoke = time.monotonic()
-        print(f"  {self._spoke - self._began:4.0f} s  {line}", flush=True)
+    def _print(self, line: str) -> None:
+        self._printed_at = time.monotonic()
+        print(f"  {self._printed_at - self._started:4.0f} s  {line}", flush=True)
 
     def _note_failure(self, name: str, service: RunningService, its: list[SwarmTask]) -> None:
         failed = self._failed_tasks(its)

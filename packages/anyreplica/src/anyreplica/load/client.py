@@ -113,25 +113,25 @@ class LoadClient:
         """Send a request and record its result; return the reply of a success, otherwise None."""
         run, due = self._run, self._due
         self._due = None
-        begun = run.now if due is None else due
+        started = run.now if due is None else due
         connection = self.connection
         if connection is None or not connection.open:
             try:
                 connection = await self._connect()
             except (OSError, TimeoutError) as error:
-                self._note(begun, request, _why(error), str(error), "")
+                self._note(started, request, _why(error), str(error), "")
                 await asyncio.sleep(REFUSED_PAUSE)
                 return None
         try:
             reply = await connection.send(request.payload)
         except ConnectionEnded as error:
-            self._note(begun, request, str(error), "", "")
+            self._note(started, request, str(error), "", "")
             return None
         failure = judge(request, reply)
         if failure is None:
-            run.samples.add(begun, run.now, "", reply.replica, request.name, self._number)
+            run.samples.add(started, run.now, "", reply.replica, request.name, self._number)
         else:
-            self._note(begun, request, *failure, reply.replica)
+            self._note(started, request, *failure, reply.replica)
         policy = run.load.policy
         if policy != "keepalive" and (policy == "fresh" or connection.requests >= policy):
             self.close()
@@ -143,16 +143,16 @@ class LoadClient:
             self.connection.close()
             self.connection = None
 
-    def _note(self, begun: float, request: SentRequest, kind: str, example: str, replica: str) -> None:
+    def _note(self, started: float, request: SentRequest, kind: str, example: str, replica: str) -> None:
         run = self._run
         run.samples.examples.setdefault(kind, example)
-        run.samples.add(begun, run.now, kind, replica, request.name, self._number)
+        run.samples.add(started, run.now, kind, replica, request.name, self._number)
 
     async def _connect(self) -> Connection:
         run, target = self._run, self._run.load.target
         self.connection = None
         self._number = 0
-        begun = run.now
+        started = run.now
         number = next(run.connection_numbers)
         address = run.load.addresses[number % len(run.load.addresses)]
         loop = asyncio.get_running_loop()
@@ -161,7 +161,7 @@ class LoadClient:
             _, connection = await loop.create_connection(
                 Connection, address, target.port, ssl=target.tls, server_hostname=name
             )
-        run.connects.append(run.now - begun)
+        run.connects.append(run.now - started)
         self.connection, self._number = connection, number
         return connection
 
@@ -193,7 +193,7 @@ class SdkClient:
         """
         run = self._run
         while not run.over:
-            begun = run.now
+            started = run.now
             http = httpx2.AsyncClient(
                 headers=self._headers,
                 auth=self._auth,
@@ -204,10 +204,10 @@ class SdkClient:
                 async with http:
                     transport = streamable_http_client(run.load.target.url, http_client=http)
                     async with Client(transport, mode=_MODES[self._family], cache=None) as client:
-                        run.connects.append(run.now - begun)
+                        run.connects.append(run.now - started)
                         await self._calls(client)
             except Exception as error:  # noqa: BLE001  # The SDK's tasks raise groups of arbitrary exceptions.
-                self._failed(begun, error)
+                self._failed(started, error)
                 await asyncio.sleep(REFUSED_PAUSE)
 
     def close(self) -> None:
@@ -216,27 +216,27 @@ class SdkClient:
     async def _calls(self, client: Client) -> None:
         run = self._run
         async for number, due in run.turns():
-            begun = run.now if due is None else due
+            started = run.now if due is None else due
             text = f"load {number}"
             try:
                 async with asyncio.timeout(run.load.patience):
                     result = await client.call_tool("echo", {"message": text})
             except (MCPError, TimeoutError, httpx2.HTTPError) as error:
-                self._failed(begun, error)
+                self._failed(started, error)
                 continue
             block = result.content[0] if result.content else None
             right = isinstance(block, TextContent) and block.text == text and not result.is_error
-            run.samples.add(begun, run.now, "" if right else "wrong text", self._replica, _SDK_NAME, self._number)
+            run.samples.add(started, run.now, "" if right else "wrong text", self._replica, _SDK_NAME, self._number)
 
     async def _note(self, response: httpx2.Response) -> None:
         self._replica = response.headers.get("X-Served-By", "")
 
-    def _failed(self, begun: float, error: BaseException) -> None:
+    def _failed(self, started: float, error: BaseException) -> None:
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
         kind = f"SDK: {type(error).__name__}"
         self._run.samples.examples.setdefault(kind, str(error))
-        self._run.samples.add(begun, self._run.now, kind, "", _SDK_NAME, self._number)
+        self._run.samples.add(started, self._run.now, kind, "", _SDK_NAME, self._number)
 
 
 def _why(error: OSError) -> str:

@@ -97,7 +97,7 @@ def find(
 
 
 def _broken(rate: float, thresholds: tuple[Threshold, ...], summary: Summary) -> list[str]:
-    found = [said for threshold in thresholds if (said := threshold.broken(summary))]
+    found = [broken_limit for threshold in thresholds if (broken_limit := threshold.broken(summary))]
     if summary.begun < _ACHIEVED * rate:
         found.append(f"the clients began only {summary.begun:,.0f} of {rate:,.0f} requests per second")
     return found

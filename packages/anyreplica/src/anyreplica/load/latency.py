@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 class Sample:
     """The measurement of one request."""
 
-    begun: float
+    started: float
     """Time at which the request was sent, or should have been sent, in seconds since the start of the run."""
     ended: float
     """Time when the response was complete or the request failed; seconds since the start of the run."""
@@ -28,7 +28,7 @@ class Sample:
     @property
     def seconds(self) -> float:
         """Duration of the request in seconds."""
-        return self.ended - self.begun
+        return self.ended - self.started
 
 
 class NumberedWords:
@@ -51,7 +51,7 @@ class NumberedWords:
 class Samples:
     """The samples of a run, in the order in which the requests ended."""
 
-    begun: "array[float]" = field(default_factory=lambda: array("d"))
+    started: "array[float]" = field(default_factory=lambda: array("d"))
     ended: "array[float]" = field(default_factory=lambda: array("d"))
     kind: "array[int]" = field(default_factory=lambda: array("H"))
     replica: "array[int]" = field(default_factory=lambda: array("H"))
@@ -66,9 +66,9 @@ class Samples:
     The example is empty if there is neither.
     """
 
-    def add(self, begun: float, ended: float, kind: str, replica: str, name: str, connection: int) -> None:
+    def add(self, started: float, ended: float, kind: str, replica: str, name: str, connection: int) -> None:
         """Add a sample."""
-        self.begun.append(begun)
+        self.started.append(started)
         self.ended.append(ended)
         self.kind.append(self.kinds.number(kind))
         self.replica.append(self.replicas.number(replica))
@@ -80,9 +80,9 @@ class Samples:
 
     def __iter__(self) -> Iterator[Sample]:
         kinds, replicas, names = self.kinds.words, self.replicas.words, self.names.words
-        columns = zip(self.begun, self.ended, self.kind, self.replica, self.name, self.connection, strict=True)
-        for begun, ended, kind, replica, name, connection in columns:
-            yield Sample(begun, ended, kinds[kind], replicas[replica], names[name], connection)
+        columns = zip(self.started, self.ended, self.kind, self.replica, self.name, self.connection, strict=True)
+        for started, ended, kind, replica, name, connection in columns:
+            yield Sample(started, ended, kinds[kind], replicas[replica], names[name], connection)
 
 
 def merged(parts: list[Samples]) -> Samples:
@@ -91,7 +91,7 @@ def merged(parts: list[Samples]) -> Samples:
     everything = [(each, offset) for offset, part in enumerate(parts) for each in part]
     for each, offset in sorted(everything, key=lambda pair: pair[0].ended):
         number = each.connection * len(parts) + offset if each.connection else 0
-        whole.add(each.begun, each.ended, each.kind, each.replica, each.name, number)
+        whole.add(each.started, each.ended, each.kind, each.replica, each.name, number)
     for part in reversed(parts):
         whole.examples.update(part.examples)
     return whole

@@ -156,7 +156,7 @@ def _go(options: Options, addresses: list[str], command: str, console: Console) 
     if outcome is None:
         return EXIT_INTERRUPTED
     summary, measured = outcome
-    broken = [said for threshold in options.thresholds if (said := threshold.broken(summary))]
+    broken = [broken_limit for threshold in options.thresholds if (broken_limit := threshold.broken(summary))]
     if knee and knee.best is None:
         broken = knee.stages[-1].broken  # the clients may have been too slow, which is no threshold of the options
     if measured.interrupted:

@@ -26,7 +26,7 @@ from anyreplica.load.options import Options
 from anyreplica.load.run import LoadRun, Working
 from anyreplica.load.watch import Generator, Watch, generator
 
-_LOOK_SECONDS = 0.2
+_POLL_SECONDS = 0.2
 """Time after which a Ctrl-C is noticed at the latest, in seconds."""
 
 TICK = 0.25
@@ -128,10 +128,10 @@ def measure(options: Options, addresses: list[str], report: Callable[[LiveTick],
 
 def _collect(pipes: list[Pipe], report: Callable[[LiveTick], None]) -> tuple[list[Part], bool]:
     parts: dict[Pipe, Part] = {}
-    told = False
+    is_told_to_stop = False
     with _noted_interrupts() as interrupts:
         while len(parts) < len(pipes):
-            for pipe in wait([pipe for pipe in pipes if pipe not in parts], _LOOK_SECONDS):
+            for pipe in wait([pipe for pipe in pipes if pipe not in parts], _POLL_SECONDS):
                 message = _received(pipe)  # type: ignore[arg-type]
                 if isinstance(message, Part):
                     parts[pipe] = message  # type: ignore[index]
@@ -139,8 +139,8 @@ def _collect(pipes: list[Pipe], report: Callable[[LiveTick], None]) -> tuple[lis
                     report(message)
             if len(interrupts) > 1:  # The second Ctrl-C ends the program at once.
                 raise KeyboardInterrupt
-            if interrupts and not told:
-                told = True
+            if interrupts and not is_told_to_stop:
+                is_told_to_stop = True
                 for pipe in pipes:
                     if pipe not in parts:
                         with suppress(OSError):  # The process has just ended.
@@ -231,7 +231,7 @@ async def _report(pipe: Pipe, run: LoadRun) -> None:
         pipe.send(
             LiveTick(
                 at=run.now,
-                seconds=array("d", [samples.ended[n] - samples.begun[n] for n in new if not samples.kind[n]]),
+                seconds=array("d", [samples.ended[n] - samples.started[n] for n in new if not samples.kind[n]]),
                 failed=sum(1 for n in new if samples.kind[n]),
                 replicas=Counter(names[samples.replica[n]] for n in new if samples.replica[n]),
             )

@@ -48,7 +48,7 @@ class Catalogue:
     def of(cls, components: Iterable[FastMCPComponent], jobs: Mapping[str, Job]) -> "Catalogue":
         """Return the catalogue of these components and jobs."""
         made = cls(jobs=[CatalogueEntry(name, _summary(job.description)) for name, job in sorted(jobs.items())])
-        made._take(components)
+        made._add(components)
         return made
 
     async def read(self, mcp: FastMCP, *, asks: bool = False) -> bool:
@@ -81,7 +81,7 @@ class Catalogue:
                 raise
             logger.debug("The components cannot be listed", exc_info=True)
             return False
-        self._take(found)
+        self._add(found)
         self.for_jobs = len({each.name for each in found if isinstance(each, Tool)} & self._names_for_jobs)
         return True
 
@@ -124,7 +124,7 @@ class Catalogue:
         """Names of the tools that clients see because there are jobs."""
         return {*JOB_TOOLS, *(entry.name for entry in self.jobs)} if self.jobs else set()
 
-    def _take(self, components: Iterable[FastMCPComponent]) -> None:
+    def _add(self, components: Iterable[FastMCPComponent]) -> None:
         found = list(components)
         self.tools = [entry for entry in _entries(found, Tool) if entry.name not in self._names_for_jobs]
         self.resources = _entries(found, Resource, ResourceTemplate)

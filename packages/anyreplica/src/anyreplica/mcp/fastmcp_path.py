@@ -52,7 +52,7 @@ class FastMcpPath:
         is_sdk = isinstance(mcp, SdkServer)
         name = SDK if is_sdk else FASTMCP
         self._dispatch = SdkDispatch if is_sdk else Dispatch
-        self._taken = ("handshake", name), ("stateless", name)
+        self._path = ("handshake", name), ("stateless", name)
 
     async def answer(self, call: Call, handed: Handover = Handover()) -> None:  # noqa: B008  # frozen
         """Answer a request.
@@ -66,7 +66,7 @@ class FastMcpPath:
         """
         if not call.channel.is_open:
             call = await call.channel.open(call)
-        call.record.path = self._taken[call.modern]
+        call.record.path = self._path[call.modern]
         task = start_exit_proof(self._serve(call, handed))
         await call.reply.wait_for(task)
         if task.cancelled():  # a middleware raised CancelledError, although nobody cancelled the task

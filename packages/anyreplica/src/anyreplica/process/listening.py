@@ -112,7 +112,7 @@ def authority(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def refuse_taken(settings: CoreSettings) -> None:
+def refuse_used_port(settings: CoreSettings) -> None:
     """Raise `StartupError` if another server uses the address of the settings, or if the address cannot be used.
 
     Without this check, two servers could share one port through SO_REUSEPORT, and each would get a part of the

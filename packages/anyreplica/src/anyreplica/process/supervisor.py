@@ -21,7 +21,7 @@ from uvicorn.supervisors.multiprocess import Process
 
 from anyreplica.process import replica, siblings
 from anyreplica.process.forking import copied, for_sockets, forked, serve
-from anyreplica.process.listening import Server, StoppableServer, hosts, new_socket, refuse_taken
+from anyreplica.process.listening import Server, StoppableServer, hosts, new_socket, refuse_used_port
 from anyreplica.process.local_redis import LocalRedis
 from anyreplica.process.replica import uvicorn_options
 from anyreplica.process.start import EXIT_REFUSED, one_printer, share_printer
@@ -132,7 +132,7 @@ class ReplicaProcess(Process):
         addresses: The addresses to listen on.
         printer: See `one_printer`.
         folder: For a process of one replica, the folder of `siblings`. Empty for a replica.
-        begun: When it was made, by the monotonic clock.
+        started: When it was made, by the monotonic clock.
         failures: How many processes in a row have failed at their start before this one.
         next_at: When a new process replaces this one, which has ended. None: it has not ended yet.
     """
@@ -146,7 +146,7 @@ class ReplicaProcess(Process):
         self.addresses = addresses
         self.printer = printer
         self.folder = folder
-        self.begun = time.monotonic()
+        self.started = time.monotonic()
         self.failures = 0
         self._server = None
         self.parent_conn, self.child_conn = Pipe()
@@ -296,7 +296,7 @@ class Supervisor(Multiprocess):
         now, pause = time.monotonic(), 0.0
         first = ended.next_at is None
         if ended.next_at is None:
-            ended.failures = ended.failures + 1 if now - ended.begun < _SHORT_SECONDS else 0
+            ended.failures = ended.failures + 1 if now - ended.started < _SHORT_SECONDS else 0
             if ended.failures > 1:
                 pause = min(_LONGEST_PAUSE, 2.0 ** (ended.failures - 2))
             ended.next_at = now + pause
@@ -394,7 +394,7 @@ def _config(settings: CoreSettings, app: str, processes: int, why_no_uds: str) -
     """Check the address, and return the configuration of all processes."""
     if settings.mcp_uds:
         raise StartupError(f"MCP_UDS={settings.mcp_uds}: {why_no_uds}")
-    refuse_taken(settings)
+    refuse_used_port(settings)
     options: dict[str, Any] = {**uvicorn_options(settings, app), "workers": processes}
     return uvicorn.Config(**options)
 

@@ -49,19 +49,19 @@ class DeepHealth:
         self._checks = checks
         self._result: dict[str, Any] = {}
         self._until = 0.0
-        self._looking = asyncio.Lock()
+        self._checking = asyncio.Lock()
 
     def route(self) -> Route:
         """Return the route. It answers 200 if all checks succeed, otherwise 503."""
 
         async def show(_: Request) -> Response:
-            result = await self._look()
+            result = await self._run_checks()
             return JSONResponse(result, 200 if result["status"] == "ok" else 503)
 
         return Route("/health/deep", show)
 
-    async def _look(self) -> dict[str, Any]:
-        async with self._looking:
+    async def _run_checks(self) -> dict[str, Any]:
+        async with self._checking:
             if time.monotonic() >= self._until:
                 found = await asyncio.gather(*map(_outcome, self._checks))
                 status = "ok" if all(each["status"] == "ok" for each in found) else "failing"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 COMMAND_PREFIX = "once:"
-"""Beginning of the names whose wake-up is an order and not a reason to look. They are not woken after a loss."""
+"""Beginning of the names whose wake-up is a command and not a reason to check. They are not woken after a loss."""
 
 
 class Notifier:
@@ -32,7 +32,7 @@ class Notifier:
 
     @contextlib.contextmanager
     def waiting(self, name: str) -> Iterator[asyncio.Event]:
-        """Return an event that is set when `name` is woken. Clear the event before each look."""
+        """Return an event that is set when `name` is woken. Clear the event before each check."""
         event = asyncio.Event()
         with self.listening(name, event.set):
             yield event

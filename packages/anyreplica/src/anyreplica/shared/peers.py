@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _Address = tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]
 
-_LOOK_SECONDS = 2.0
+_POLL_SECONDS = 2.0
 _GONE_SECONDS = 10.0
 """Age in seconds after which the last sign of life of a replica no longer counts."""
 _ANY_PORT = 9
@@ -41,45 +41,45 @@ return redis.call('ZCARD', KEYS[1])
 class Peers:
     """The replicas of this server, including this one. `planned` is the planned number of replicas.
 
-    `look` returns the number of running replicas, and raises OSError if it cannot find out. Without `look`,
-    `count` stays at the planned number. `leave` is called at the end.
+    `count_replicas` returns the number of running replicas, and raises OSError if it cannot find out. Without it,
+    `count` stays at the planned number. `sign_off` is called at the end.
     """
 
     def __init__(
         self,
         planned: int,
-        look: Callable[[], Awaitable[int]] | None = None,
-        leave: Callable[[], Awaitable[None]] | None = None,
+        count_replicas: Callable[[], Awaitable[int]] | None = None,
+        sign_off: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self.planned = planned
         self.count = planned
         """Number of running replicas; the planned number before the first count."""
-        self._look = look
-        self._leave = leave
+        self._count_replicas = count_replicas
+        self._sign_off = sign_off
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Count the replicas every two seconds while the context is open. The first count comes before any request."""
-        if self._look is None:
+        if self._count_replicas is None:
             yield
             return
         await self._count()
         try:
-            async with background_task(self._keep_looking()):
+            async with background_task(self._count_again()):
                 yield
         finally:
-            if self._leave is not None:
-                await self._leave()
+            if self._sign_off is not None:
+                await self._sign_off()
 
-    async def _keep_looking(self) -> None:
+    async def _count_again(self) -> None:
         while True:
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(_POLL_SECONDS)
             await patiently(self._count())
 
     async def _count(self) -> None:
-        assert self._look is not None  # noqa: S101
+        assert self._count_replicas is not None  # noqa: S101
         with suppress(OSError):  # keep the last known number
-            self.count = max(1, await self._look())
+            self.count = max(1, await self._count_replicas())
 
 
 def peers(settings: CoreSettings, redis: "Redis | None", replica: str) -> Peers:
@@ -100,21 +100,21 @@ def _by_signs(
     # Several replicas on one machine may have the same name.
     own = f"{replica}:{secrets.token_hex(4)}"
 
-    async def look() -> int:
+    async def count_replicas() -> int:
         try:
             return int(await sign(keys=[key], args=[own, _GONE_SECONDS]))
         except RedisError as error:
             raise OSError(str(error)) from None
 
-    async def leave() -> None:
+    async def sign_off() -> None:
         with suppress(RedisError, OSError):
             await redis.zrem(key, own)
 
-    return look, leave
+    return count_replicas, sign_off
 
 
 def _by_name(name: str, workers: int) -> Callable[[], Awaitable[int]]:
-    async def look() -> int:
+    async def count_replicas() -> int:
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(name, _ANY_PORT, type=socket.SOCK_DGRAM)
         # In a network with IPv4 and IPv6, each replica has an address of each.
@@ -122,7 +122,7 @@ def _by_name(name: str, workers: int) -> Callable[[], Awaitable[int]]:
         counts = [_counted(family, {each[4] for each in found if each[0] == family}) for family in families]
         return max(counts) * workers  # the processes of a replica share its address
 
-    return look
+    return count_replicas
 
 
 def _counted(family: int, addresses: Collection[_Address]) -> int:

@@ -44,7 +44,7 @@ class WaitingPool(ConnectionPool):
         quick = min(_MOST_QUICK, max(1, self.max_connections // 2))
         self._quick = asyncio.Semaphore(quick)
         self._patient = asyncio.Semaphore(min(_MOST_PATIENT, max(1, self.max_connections - quick)))
-        self._taken: dict[AbstractConnection, tuple[asyncio.Semaphore, float]] = {}
+        self._in_use: dict[AbstractConnection, tuple[asyncio.Semaphore, float]] = {}
         """The connections in use: the semaphore of each one, and the time at which it was taken."""
 
     async def get_connection(self, *args: Any, **options: Any) -> Any:  # noqa: ARG002
@@ -58,7 +58,7 @@ class WaitingPool(ConnectionPool):
         connection: Any = None
         try:
             connection = self.get_available_connection()  # type: ignore[no-untyped-call]
-            self._taken[connection] = free, time.monotonic()
+            self._in_use[connection] = free, time.monotonic()
             connection.socket_timeout = connection.socket_connect_timeout = (
                 PATIENT_SECONDS if patient else QUICK_SECONDS
             )
@@ -91,7 +91,7 @@ class WaitingPool(ConnectionPool):
 
     async def release(self, connection: AbstractConnection) -> None:
         """Give a connection back. If its quick command got no answer in time, open the breaker."""
-        free, since = self._taken.pop(connection)
+        free, since = self._in_use.pop(connection)
         # redis-py disconnects after a command without an answer, also after a cancelled one.
         if free is self._quick and not connection.is_connected and time.monotonic() - since >= _SILENT_SECONDS:
             self.breaker.open()

@@ -91,8 +91,8 @@ async def test_a_mark_is_set_once(shared: SharedLogins) -> None:
     until = time.time() + 60
     taken = await asyncio.gather(*(once.claim("code", "a-code", until=until) for _ in range(20)))
     assert sorted(taken) == [False] * 19 + [True]
-    assert await once.is_taken("code", "a-code")
-    assert not await once.is_taken("code", "another")
+    assert await once.is_claimed("code", "a-code")
+    assert not await once.is_claimed("code", "another")
     assert 55 < await shared.redis.ttl(shared.key("code", "a-code")) <= 60
     assert await once.claim("code", "of-the-past", until=0), "a mark without a future still expires"
     assert await shared.redis.ttl(shared.key("code", "of-the-past")) == 1
@@ -188,7 +188,7 @@ async def test_an_outage_is_noted(
         lambda: storage.put("key", VALUE),
         lambda: storage.delete("key"),
         lambda: once.claim("code", "a-code", until=time.time() + 9),
-        lambda: once.is_taken("code", "a-code"),
+        lambda: once.is_claimed("code", "a-code"),
     ]
     for use in uses:
         with noting_outages() as outage, pytest.raises(LoginUnavailable):

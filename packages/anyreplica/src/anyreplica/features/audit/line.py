@@ -193,10 +193,10 @@ class Digests:
 
 
 def _keyed(key: bytes, purpose: bytes) -> Hasher:
-    begun = hmac.new(hmac.digest(key, purpose, "sha256"), digestmod="sha256")
+    prepared = hmac.new(hmac.digest(key, purpose, "sha256"), digestmod="sha256")
 
     def hasher(data: bytes) -> Hashed:
-        made = begun.copy()  # a copy saves the preparation of the key
+        made = prepared.copy()  # a copy saves the preparation of the key
         made.update(data)
         return made
 
@@ -263,12 +263,12 @@ class Form:
 
         This method runs for each call, so it builds the JSON by hand and caches the parts that repeat.
         """
-        begun, request_id, caller, method, called, arguments, status, failed, seconds = noted
+        start, request_id, caller, method, called, arguments, status, failed, seconds = noted
         if len(request_id) > _LONGEST or len(method) > _LONGEST or len(called) > _LONGEST_NAME:
             request_id, method, called = request_id[:_LONGEST], method[:_LONGEST], _shortened(called)
         if not request_id.isalnum():
             request_id = _quoted(request_id)[1:-1]
-        second, microseconds = int(begun), int(seconds * 1e6)
+        second, microseconds = int(start), int(seconds * 1e6)
         if second != self._second:
             self._second, self._clock_text = second, _clock(second)
         who, ended = _around_arguments(caller, method, called, status, failed)
@@ -276,7 +276,7 @@ class Form:
         if self._shown.any:
             digest += self._shown_of(called, arguments)
         return (
-            f'{_TIME}{self._clock_text}{_THOUSANDTHS[int((begun - second) * 1000)]}Z","request_id":"{request_id}"{who}'
+            f'{_TIME}{self._clock_text}{_THOUSANDTHS[int((start - second) * 1000)]}Z","request_id":"{request_id}"{who}'
             f"{digest}{ended}{microseconds // 1000}{_THOUSANDTHS[microseconds % 1000]}"
         )
 

@@ -73,7 +73,7 @@ class AuditLog:
         self._ready: deque[str] = deque()
         """Unfinished entries. The write completes them, because a write to a new file adds an entry before them."""
         self._bytes_noted = 0
-        self._bytes_taken = 0
+        self._bytes_made = 0
         # Only `note` increases these counters. The thread stores in `_reported` the numbers it has written.
         self._dropped = 0
         self._refused = 0
@@ -95,7 +95,7 @@ class AuditLog:
             return
         size = self._bytes_noted + len(noted[_ARGUMENTS_AT])
         waiting = self._noted
-        if len(waiting) + len(self._ready) >= MOST_LINES or size - self._bytes_taken > MOST_BYTES:
+        if len(waiting) + len(self._ready) >= MOST_LINES or size - self._bytes_made > MOST_BYTES:
             self._dropped += 1
             return
         self._bytes_noted = size
@@ -170,7 +170,7 @@ class AuditLog:
         ended = False
         while True:
             stop_by = self._stop_by  # the steps below take the calls that were recorded before the stop
-            self._take()
+            self._make_entries()
             if (self._ready or not self._chain.seq) and time.monotonic() >= self._retry_at:
                 self._write()
             failing = self._failing_since is not None
@@ -184,12 +184,12 @@ class AuditLog:
                     self._bell.get(timeout=WRITE_SECONDS)
         self._target.close()
 
-    def _take(self) -> None:
+    def _make_entries(self) -> None:
         """Make unfinished entries of the recorded calls."""
         waiting, ready, form = self._noted, self._ready, self._form
         for _ in range(min(_BATCH, len(waiting))):
             noted = waiting.popleft()
-            self._bytes_taken += len(noted[_ARGUMENTS_AT])
+            self._bytes_made += len(noted[_ARGUMENTS_AT])
             try:
                 ready.append(form.call(noted))
             except Exception:

@@ -86,15 +86,15 @@ class SharedResults:
         """
         making, left = f"{self._prefix}{key}:making", max(1, round(seconds * 1000))
         while True:
-            begun = await self._ask(lambda: self._redis.set(making, b"1", nx=True, px=left))
+            has_started = await self._ask(lambda: self._redis.set(making, b"1", nx=True, px=left))
             if self.away:
                 return None
             entry = await self.get(key, adapter)
             if entry is not None and time.time() < entry.fresh:
-                if begun:
+                if has_started:
                     await self.end(key)
                 return entry
-            if begun:
+            if has_started:
                 return None
             await asyncio.sleep(_LOOKS_APART)
 

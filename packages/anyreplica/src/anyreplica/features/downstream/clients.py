@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import httpx2
 
 from anyreplica.features.downstream.exchange.caller_tokens import CallerTokens
-from anyreplica.features.downstream.exchange.upstreams import UpstreamTokens, give_tokens
+from anyreplica.features.downstream.exchange.upstreams import UpstreamTokens, attach_tokens
 from anyreplica.features.downstream.hosts import Hosts
 from anyreplica.features.downstream.http_client import Downstream
 from anyreplica.features.downstream.settings import DownstreamSettings
@@ -16,7 +16,7 @@ HOSTS = Hosts(DownstreamSettings.model_construct())
 _TOKEN_ENDPOINTS = Downstream(HOSTS)
 TOKENS = CallerTokens(_TOKEN_ENDPOINTS.post)
 UPSTREAMS = UpstreamTokens(TOKENS)
-give_tokens(UPSTREAMS)
+attach_tokens(UPSTREAMS)
 _DEFAULT = Downstream(HOSTS, tokens=TOKENS)
 _CLIENTS = weakref.WeakSet([_DEFAULT, _TOKEN_ENDPOINTS])
 

@@ -50,13 +50,13 @@ class QueueMetrics(Collector):
         self._service = service
         self._counts: Counts | None = None
         self._until = 0.0
-        self._looking = asyncio.Lock()
+        self._reading = asyncio.Lock()
 
-    async def look(self) -> None:
+    async def refresh(self) -> None:
         """Read the numbers from Redis, if the last ones are older than 5 seconds."""
         if self._service.off:
             return
-        async with self._looking:
+        async with self._reading:
             if time.monotonic() < self._until:
                 return
             try:
@@ -67,7 +67,7 @@ class QueueMetrics(Collector):
             self._until = time.monotonic() + _FRESH
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the metrics from the numbers that `look` read last."""
+        """Yield the metrics from the numbers that `refresh` read last."""
         counts = self._counts
         if counts is None:
             return
@@ -117,7 +117,7 @@ class Jobs(Feature):
         return Parts(
             routes=JobRoutes(service, replica.limits).routes(),
             collectors=[queue],
-            refresh=[queue.look],
+            refresh=[queue.refresh],
             checks=[] if service.off or in_process else [Check("jobs", service.counts, _CHECK_SECONDS)],
             running=[service.running()],
         )

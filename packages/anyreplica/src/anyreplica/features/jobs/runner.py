@@ -108,7 +108,7 @@ class Runner:
             claim = await _retry_forever(self._store.claim, identity, self._settings.jobs_max_attempts)
             if claim is not None:
                 with attempt_span(job.name, identity, claim.attempt, record.traceparent):
-                    await self._take(job, claim)
+                    await self._run(job, claim)
         elif time.time() - record.submitted < self._settings.jobs_unknown_seconds:
             # During an update, workers of two versions run. The job may belong to the other version.
             await _retry_forever(self._backend.enqueue_again, identity, _UNKNOWN_PAUSE)
@@ -132,7 +132,7 @@ class Runner:
             await asyncio.wait(self._running, timeout=_STUBBORN)
         return not self._running
 
-    async def _take(self, job: Job, claim: Claim) -> None:
+    async def _run(self, job: Job, claim: Claim) -> None:
         """Run an attempt. If the worker itself raises an exception, record that the job failed."""
         try:
             if claim.given_up:
@@ -165,7 +165,7 @@ class Runner:
             await _stop(task, job)
             await self._fail(claim, f"Timeout: the job did not finish within {seconds:g} s.")
         elif self._stopping and (task.cancelled() or task.exception() is not None):
-            await self._give_back(claim, 0, failures=claim.failures, counts=False)
+            await self._requeue(claim, 0, failures=claim.failures, counts=False)
         elif task.cancelled():
             # Either the job's code cancelled itself, or `ReportingProgress` or `_watch` cancelled it because this
             # attempt no longer holds the job. In the second case, the next line changes nothing in the record.
@@ -194,7 +194,7 @@ class Runner:
         failures = claim.failures + 1
         if failures <= job.meta.retries:
             attempt_failed("The job is retried.", error)
-            await self._give_back(claim, min(2.0 ** (failures - 1), 60.0), failures=failures, counts=True)
+            await self._requeue(claim, min(2.0 ** (failures - 1), 60.0), failures=failures, counts=True)
         else:
             # As with tools, clients get the text of a FastMCPError, because authors raise it for clients. They get the
             # text of another exception only with DEBUG_ERRORS.
@@ -225,8 +225,8 @@ class Runner:
         if await _retry_forever(self._store.finish, claim.record, "failed", attempt=claim.attempt, error=why):
             logger.info("Job %s %s: failed: %s", claim.record.job, claim.record.id, why)
 
-    async def _give_back(self, claim: Claim, seconds: float, *, failures: int, counts: bool) -> None:
-        if await _retry_forever(self._store.give_back, claim, failures=failures, counts=counts):
+    async def _requeue(self, claim: Claim, seconds: float, *, failures: int, counts: bool) -> None:
+        if await _retry_forever(self._store.requeue, claim, failures=failures, counts=counts):
             await _retry_forever(self._backend.enqueue_again, claim.record.id, seconds)
 
 

@@ -44,7 +44,7 @@ _FIRST_ROUND_SECONDS = 2.0
 """Time in which the first round must ask, in seconds. After this time the client gets the task."""
 
 _FIRST_LOOK, _LAST_LOOK = 0.02, 0.1
-"""Shortest and longest pause between two looks at the task, in seconds."""
+"""Shortest and longest pause between two checks of the task, in seconds."""
 
 _IN_MEMORY = "memory://"
 
@@ -60,14 +60,14 @@ class TaskRounds(ServerExtension):
 
     Args:
         tools: FastMCP's tasks extension of the server.
-        kept: counts the bytes of tasks.
+        sizes: counts the bytes of tasks.
     """
 
     identifier = TASKS_EXTENSION
 
-    def __init__(self, tools: ServerExtension, kept: TaskBytes) -> None:
+    def __init__(self, tools: ServerExtension, sizes: TaskBytes) -> None:
         self.tools = tools
-        self._kept = kept
+        self._sizes = sizes
 
     def settings(self) -> dict[str, Any]:
         return self.tools.settings()
@@ -98,12 +98,12 @@ class TaskRounds(ServerExtension):
             return _question(found, own) or CreateTaskResult(**about)
         if not await _becomes_task(params, context):
             return await self.tools.intercept_tool_call(params, context, call_next)
-        kept, outcome = self._kept.keep_arguments(current_owner(), params.arguments or {}), None
+        kept, outcome = self._sizes.keep_arguments(current_owner(), params.arguments or {}), None
         try:
             outcome = await self.tools.intercept_tool_call(params, context, call_next)
         finally:
             if not isinstance(outcome, CreateTaskResult):
-                self._kept.give_back(kept)
+                self._sizes.release(kept)
         if not isinstance(outcome, CreateTaskResult):
             return outcome
         if await _asks_first(params, context):
@@ -167,13 +167,13 @@ def task_tools(mcp: FastMCP) -> list[str]:
     return sorted(each.name for each in components if isinstance(each, Tool) and each.task_config.supports_tasks())
 
 
-def offer_tasks(mcp: FastMCP, service: JobService, settings: JobSettings, kept: TaskBytes | None = None) -> None:
+def offer_tasks(mcp: FastMCP, service: JobService, settings: JobSettings, sizes: TaskBytes | None = None) -> None:
     """Offer the tasks extension for the jobs of a server and for its tools with `task=True`.
 
     The author may have added FastMCP's extension with options. Its other options then come from the settings of jobs.
 
     Args:
-        kept: counts the bytes of tasks. None: nothing else counts them.
+        sizes: counts the bytes of tasks. None: nothing else counts them.
 
     Raises:
         StartupError: the package of FastMCP's extension is not installed, several replicas share no queue, or the
@@ -193,7 +193,7 @@ def offer_tasks(mcp: FastMCP, service: JobService, settings: JobSettings, kept: 
         sdk.replace_extension(mcp, own)  # binds it to the server
     if own is not None:
         _configure(own, names, settings)
-        own = TaskRounds(own, kept or TaskBytes(settings.jobs_max_task_bytes))
+        own = TaskRounds(own, sizes or TaskBytes(settings.jobs_max_task_bytes))
         sdk.replace_extension(mcp, own)
     if service.off:
         return

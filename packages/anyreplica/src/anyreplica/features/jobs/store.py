@@ -204,7 +204,7 @@ class Store:
         fields = ("progress", percent, "message", message)
         return bool(await self._run(scripts.CHANGE, [self._key("job", claim.record.id)], claim.attempt, *fields))
 
-    async def give_back(self, claim: Claim, *, failures: int, counts: bool) -> bool:
+    async def requeue(self, claim: Claim, *, failures: int, counts: bool) -> bool:
         """Set a job back to pending, for another attempt; return False if this attempt no longer holds the job.
 
         Args:

@@ -34,7 +34,7 @@ class TaskBytes:
 
     def __init__(self, most: int) -> None:
         self._shares = Shares(most)
-        self._kept: Expiring[tuple[str, int]] = Expiring(lambda kept: self._shares.add(kept[0], -kept[1]))
+        self._sizes: Expiring[tuple[str, int]] = Expiring(lambda kept: self._shares.add(kept[0], -kept[1]))
         self._number = 0
 
     @property
@@ -43,7 +43,7 @@ class TaskBytes:
         return self._shares.used
 
     def keep_arguments(self, owner: str | None, arguments: dict[str, Any]) -> str:
-        """Count the arguments of a task. Return a name for `give_back`.
+        """Count the arguments of a task. Return a name for `release`.
 
         Raises:
             ToolError: a limit leaves no room for the arguments.
@@ -61,19 +61,19 @@ class TaskBytes:
 
         self._keep(owner, len(cloudpickle.dumps(result)), "the result")
 
-    def give_back(self, name: str) -> None:
+    def release(self, name: str) -> None:
         """Count no more what became no task."""
-        self._kept.remove(name)
+        self._sizes.remove(name)
 
     def _keep(self, owner: str | None, size: int, what: str) -> str:
-        self._kept.expire()
+        self._sizes.expire()
         caller, cost = _caller_of(owner), _TASK_BYTES + _COPIES * size
         if cost > self._shares.room(caller):
             raise self._refusal(what)
         self._number += 1
         name = str(self._number)
         self._shares.add(caller, cost)
-        self._kept.add(name, (caller, cost), KEPT_SECONDS)
+        self._sizes.add(name, (caller, cost), KEPT_SECONDS)
         return name
 
     def _refusal(self, what: str) -> ToolError:

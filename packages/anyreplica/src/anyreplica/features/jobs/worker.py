@@ -53,7 +53,7 @@ class JobWorker:
             schedule_automatic_tasks=False,
         )
 
-    def take_no_more(self) -> None:
+    def stop_claiming(self) -> None:
         """Take no more jobs. The running jobs continue, and no other worker takes them."""
         self._worker.concurrency = 0
 
@@ -70,7 +70,7 @@ class JobWorker:
             try:
                 yield
             finally:
-                self.take_no_more()
+                self.stop_claiming()
                 drained = await self._runner.drain(self._grace)
                 task.cancel()
                 done, _ = await asyncio.wait({task}, timeout=_LAST_SECONDS)

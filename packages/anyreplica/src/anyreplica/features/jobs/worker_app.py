@@ -66,7 +66,7 @@ def worker_app(server: PreparedServer, settings: JobSettings) -> ASGIApp:
                 if jobs:
                     worker = JobWorker(jobs, queue, settings, name, lifecycle.terminate)
                     # During the drain a worker finishes the jobs that it runs and takes no others.
-                    lifecycle.on_drain.append(worker.take_no_more)
+                    lifecycle.on_drain.append(worker.stop_claiming)
                     await enter(worker.running())
                 lifecycle.has_started = True
                 yield {KEY: Connections(settings)}

@@ -45,7 +45,7 @@ _HASH = re.compile(r"sha256:[0-9a-f]{64}")
 _SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 """A scope (RFC 6749, appendix A.4)."""
 
-LOOK_SECONDS = 0.25
+POLL_SECONDS = 0.25
 """Time between two checks of the file. The key ring reloads the file when two checks in a row find the same change: a
 program may still be writing the file, and the first half alone may be a valid file without the other keys."""
 
@@ -255,7 +255,7 @@ class KeyRing:
         self._read: tuple[int, int, int] | None = None
         if path is not None:
             self._read = _stamp(path)
-            self._take(read(path))
+            self._use(read(path))
 
     def caller(self, key: bytes) -> Caller | None:
         """Return the caller of a key, or None if no caller has this key or the key is not valid now.
@@ -283,7 +283,7 @@ class KeyRing:
     async def _watch(self, path: Path) -> None:
         seen = self._read
         while True:
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
             before, seen = seen, _stamp(path)
             if seen == before and seen != self._read:
                 self._read = seen
@@ -296,12 +296,12 @@ class KeyRing:
             logger.error("API keys not reloaded; the previous keys stay valid: %s", error)  # without a traceback
             return
         before = set(self._by_name)
-        self._take(entries)
+        self._use(entries)
         now = set(self._by_name)
         added, removed = (", ".join(sorted(names)) or "none" for names in (now - before, before - now))
         logger.warning("API keys reloaded from %s: %d keys; added: %s; removed: %s", path, len(now), added, removed)
 
-    def _take(self, entries: Sequence[KeyEntry]) -> None:
+    def _use(self, entries: Sequence[KeyEntry]) -> None:
         holders = {entry.id: _holder(entry, self._default) for entry in entries}
         hashes = {bytes.fromhex(entry.hash[7:]): holders[entry.id] for entry in entries if entry.hash}
         self._by_name = holders

@@ -296,15 +296,15 @@ class _Checked:
             await self._app(scope, receive, send)
             return
         receive = await self._limits.acquire(request, scope, receive)
-        begun = False
+        has_started = False
 
         async def send_unless_lost(message: Message) -> None:
-            nonlocal begun
-            if outage.noted and not begun:
+            nonlocal has_started
+            if outage.noted and not has_started:
                 raise LoginUnavailable
-            if request.refusal is not None and not begun:
+            if request.refusal is not None and not has_started:
                 raise request.refusal
-            begun = True
+            has_started = True
             await send(message)
 
         try:

@@ -71,7 +71,7 @@ def protect_identity_assertions(provider: OAuthProvider, once: SingleUse) -> Non
 
     async def exchange(client: OAuthClientInformationFull, params: IdentityAssertionParams) -> OAuthToken:
         tokens: OAuthToken = await original(client, params)  # checks the assertion
-        if not await _take_assertion(once, "id-jag", params.assertion):
+        if not await _claim_assertion(once, "id-jag", params.assertion):
             raise TokenError("invalid_grant", "Invalid identity assertion")  # the text of all other refusals
         return tokens
 
@@ -84,14 +84,14 @@ def protect_client_assertions(manager: "CIMDClientManager", once: SingleUse) -> 
 
     async def validate(assertion: str, client: Any, token_endpoint: str) -> bool:
         valid: bool = await original(assertion=assertion, client=client, token_endpoint=token_endpoint)
-        if not await _take_assertion(once, "assertion", assertion):
+        if not await _claim_assertion(once, "assertion", assertion):
             raise ValueError("the assertion was used before")
         return valid
 
     setattr(manager, "validate_private_key_jwt", validate)  # noqa: B010  # mypy refuses an assignment to a method
 
 
-async def _take_assertion(once: SingleUse, kind: str, assertion: str) -> bool:
+async def _claim_assertion(once: SingleUse, kind: str, assertion: str) -> bool:
     """Mark a verified assertion as used. Return False if it was used before."""
     claims = cast("dict[str, Any]", json.loads(urlsafe_b64decode(assertion.split(".")[1].encode())))
     return await once.claim(kind, str(claims["iss"]), str(claims["jti"]), until=float(claims["exp"]) + SKEW_SECONDS)

@@ -40,7 +40,7 @@ class Revocation:
 
     async def is_revoked(self, token: str) -> bool:
         """Return whether a token was revoked at any replica."""
-        return await self._once.is_taken(_REVOKED, token)
+        return await self._once.is_claimed(_REVOKED, token)
 
     async def _answer(self, request: Request) -> Response:
         try:

@@ -251,7 +251,7 @@ class SingleUse:
         redis, key, seconds = self._shared.redis, self._shared.key(kind, *parts), max(1, math.ceil(until - time.time()))
         return bool(await self._shared.reach(lambda: redis.set(key, b"", nx=True, ex=seconds), repeatable=False))
 
-    async def is_taken(self, kind: str, *parts: str) -> bool:
+    async def is_claimed(self, kind: str, *parts: str) -> bool:
         """Return whether a mark is set."""
         key = self._shared.key(kind, *parts)
         return bool(await self._shared.reach(lambda: self._shared.redis.exists(key)))

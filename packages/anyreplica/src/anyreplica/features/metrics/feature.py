@@ -84,9 +84,9 @@ class LoopLag(Collector):
 
     def _wait(self, loop: asyncio.AbstractEventLoop) -> None:
         due = loop.time() + _APART
-        self._timer = loop.call_at(due, self._look, loop, due)
+        self._timer = loop.call_at(due, self._measure, loop, due)
 
-    def _look(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
+    def _measure(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
         self._late.observe(max(0.0, loop.time() - due))
         self._wait(loop)
 

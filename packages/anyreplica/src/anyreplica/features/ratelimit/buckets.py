@@ -45,14 +45,14 @@ class Buckets:
             return Verdict(granted=False)
         verdict = self._spend(name, rate, cost) if rate.calls else GRANTED
         if rate.concurrent and verdict.granted:
-            self.enter(name)
+            self.acquire_slot(name)
         return verdict
 
-    def enter(self, name: str) -> None:
+    def acquire_slot(self, name: str) -> None:
         """Increase the number of calls in flight by one."""
         self.running[name] = self.running.get(name, 0) + 1
 
-    def leave(self, name: str) -> None:
+    def release(self, name: str) -> None:
         """Decrease the number of calls in flight by one."""
         self.running[name] -= 1
         if not self.running[name]:

@@ -42,12 +42,12 @@ class RateLimiter:
         self._buckets = Buckets()
         self.has_costs = self._cost is not None
         self.is_local = redis is None
-        self.fleet = SharedBuckets(redis, settings.mcp_name, replica, peers) if redis is not None else None
+        self.shared_buckets = SharedBuckets(redis, settings.mcp_name, replica, peers) if redis is not None else None
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Apply the limits while the context is open. The calls that warm up a replica come before that."""
-        async with self.fleet.running() if self.fleet is not None else nullcontext():
+        async with self.shared_buckets.running() if self.shared_buckets is not None else nullcontext():
             self._bounds = True
             yield
 
@@ -65,18 +65,18 @@ class RateLimiter:
         Raises:
             Refused: the caller or the replica is at a limit (HTTP 429).
         """
-        if self.fleet is None:
+        if self.shared_buckets is None:
             return self.acquire_now(scope, tool, identity, concurrent=concurrent)
         if not self._bounds:
             return None
         name, rate, cost = self._bounds_of(scope, tool, concurrent=concurrent)
         release = None
         if rate.calls or rate.concurrent:
-            verdict = await self.fleet.take(name, rate, cost)
+            verdict = await self.shared_buckets.take(name, rate, cost)
             if not verdict.granted:
                 raise _refusal(rate, verdict, identity)
             if rate.concurrent:
-                release = partial(self.fleet.leave, name, rate)
+                release = partial(self.shared_buckets.release, name, rate)
         if self._of_replica.calls:
             self._acquire_of_replica(cost, identity, release)
         return release
@@ -94,7 +94,7 @@ class RateLimiter:
             if not verdict.granted:
                 raise _refusal(rate, verdict, identity)
             if rate.concurrent:
-                release = partial(self._buckets.leave, name)
+                release = partial(self._buckets.release, name)
         if self._of_replica.calls:
             self._acquire_of_replica(cost, identity, release)
         return release
@@ -126,15 +126,15 @@ class RateLimiter:
 class RateMetrics(Collector):
     """The metrics of outages of Redis, in which a replica applies its own share of the limits."""
 
-    def __init__(self, fleet: SharedBuckets) -> None:
-        self._fleet = fleet
+    def __init__(self, shared_buckets: SharedBuckets) -> None:
+        self._shared_buckets = shared_buckets
 
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics."""
         text = "1 while the replica applies its share of the rate limits, because Redis can't be reached."
-        yield GaugeMetricFamily("mcp_rates_alone", text, self._fleet.degraded)
+        yield GaugeMetricFamily("mcp_rates_alone", text, self._shared_buckets.degraded)
         text = "Number of outages of Redis during which the replica applied its share of the rate limits."
-        yield CounterMetricFamily("mcp_rates_outages", text, self._fleet.outages)
+        yield CounterMetricFamily("mcp_rates_outages", text, self._shared_buckets.outages)
 
 
 class RateLimits(Feature):
@@ -146,7 +146,7 @@ class RateLimits(Feature):
         limiter = rate_limiter(self.settings, replica.redis, replica.name, replica.peers)
         if limiter is None:
             return Parts()
-        collectors = [] if limiter.fleet is None else [RateMetrics(limiter.fleet)]
+        collectors = [] if limiter.shared_buckets is None else [RateMetrics(limiter.shared_buckets)]
         return Parts(limiter=limiter, collectors=collectors, running=[limiter.running()])
 
 

@@ -140,13 +140,13 @@ class SharedBuckets:
             return await answer
         except asyncio.CancelledError:
             if answer.done() and not answer.cancelled() and answer.result().granted:
-                self.leave(name, rate)
+                self.release(name, rate)
             raise
 
-    def leave(self, name: str, rate: Rate) -> None:
+    def release(self, name: str, rate: Rate) -> None:
         """Decrease a caller's number of calls in flight by one, and report the new number to Redis for all replicas."""
         if rate.concurrent:
-            self._own.leave(name)
+            self._own.release(name)
             if not self.degraded:
                 self._pending_take(name, rate, 0)
 
@@ -195,7 +195,7 @@ class SharedBuckets:
             if answer.done():
                 continue
             if granted and take.rate.concurrent:
-                self._own.enter(take.name)
+                self._own.acquire_slot(take.name)
             answer.set_result(GRANTED if granted else refused)
             granted = max(0, granted - 1)
 

@@ -16,12 +16,12 @@ from anyreplica.shared.notifier import Notifier, RedisNotifier
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
-Given = Literal["taken", "late", "unknown", "ended"]
-"""What became of an answer. `taken`: the call gets it. `late`: the call no longer waits. `unknown`: this session has no
-such request, or it is answered already. `ended`: the session has ended."""
+Delivery = Literal["accepted", "late", "unknown", "ended"]
+"""Result of delivering an answer. `accepted`: the call receives it. `late`: the call no longer waits. `unknown`: this
+session has no such request, or it is answered already. `ended`: the session has ended."""
 
-_LOOK_SECONDS = 5.0
-"""Pause between two looks for an answer whose wake-up was lost."""
+_POLL_SECONDS = 5.0
+"""Pause between two checks for an answer whose wake-up was lost."""
 _LATE_SECONDS = 600
 """Time after a call has stopped waiting, in seconds. In this time, an answer is `late`; afterwards, it is `unknown`."""
 _REMEMBERED = 10_000
@@ -60,7 +60,7 @@ class Answers(Protocol):
             SessionEnded: the session has ended.
         """
 
-    async def give(self, identity: str, session: str, answer: bytes, *, again: bool = False) -> Given:
+    async def deliver(self, identity: str, session: str, answer: bytes, *, again: bool = False) -> Delivery:
         """Hand over the answer to a request. Only the first answer of the right session is taken.
 
         `again` means that this replica tries a second time, because it does not know whether the first try succeeded.
@@ -127,7 +127,7 @@ class LocalAnswers:
             if waiting.answer is None:
                 self._late[identity] = session
 
-    async def give(self, identity: str, session: str, answer: bytes, *, again: bool = False) -> Given:  # noqa: ARG002
+    async def deliver(self, identity: str, session: str, answer: bytes, *, again: bool = False) -> Delivery:  # noqa: ARG002
         if session in self._ended:
             return "ended"
         waiting = self._waiting.get(identity)
@@ -137,7 +137,7 @@ class LocalAnswers:
             return "unknown"
         waiting.answer = answer
         waiting.arrived.set()
-        return "taken"
+        return "accepted"
 
     async def forget(self, identities: Iterable[str], session: str) -> None:
         """Do nothing: a request and its answer end with their block."""
@@ -153,12 +153,12 @@ class RedisAnswers:
     """The store that replicas share, in Redis.
 
     A waiting call reads the answer from Redis. A wake-up contains no answer: it only makes the call look in Redis. The
-    call also looks every `look_seconds`, so a lost wake-up does not lose the answer. All keys start with `prefix`.
+    call also checks every `poll_seconds`, so a lost wake-up does not lose the answer. All keys start with `prefix`.
 
     Args:
         seconds: time for which another replica can take over a call, in seconds.
         most: maximum number of bytes of the notes about ended sessions.
-        look_seconds: pause between two looks for an answer whose wake-up was lost, in seconds.
+        poll_seconds: pause between two checks for an answer whose wake-up was lost, in seconds.
     """
 
     def __init__(
@@ -169,16 +169,16 @@ class RedisAnswers:
         seconds: float = 0,
         *,
         most: int = _MOST_BYTES,
-        look_seconds: float = _LOOK_SECONDS,
+        poll_seconds: float = _POLL_SECONDS,
     ) -> None:
         self._redis = redis
         self._prefix = prefix
         self._notifier = notifier
         self._keep = int(seconds) + _SLACK_SECONDS
-        self._look_seconds = look_seconds
+        self._poll_seconds = poll_seconds
         self._ended_sessions = RedisEndedSessions(redis, prefix, most)
         self._expect = redis.register_script(_EXPECT)
-        self._give = redis.register_script(_GIVE)
+        self._deliver = redis.register_script(_DELIVER)
         self._forget = redis.register_script(_FORGET)
 
     @asynccontextmanager
@@ -207,13 +207,13 @@ class RedisAnswers:
         with translate_redis_errors():
             return int(await self._expect(keys=keys, args=[session, int(seconds) + self._keep]))
 
-    async def give(self, identity: str, session: str, answer: bytes, *, again: bool = False) -> Given:
+    async def deliver(self, identity: str, session: str, answer: bytes, *, again: bool = False) -> Delivery:
         keys = [self._request(identity), self._answer(identity), self._ended(session)]
         args: list[bytes | str | int] = [session, answer, self._keep, self._notifier.channel, identity, int(again)]
         args.append(_SLACK_SECONDS)
         with translate_redis_errors():
-            given: bytes = await self._give(keys=keys, args=args)
-        return given.decode()  # type: ignore[return-value]
+            delivery: bytes = await self._deliver(keys=keys, args=args)
+        return delivery.decode()  # type: ignore[return-value]
 
     async def _wait(self, identity: str, woken: asyncio.Event, seconds: float) -> bytes:
         loop = asyncio.get_running_loop()
@@ -221,7 +221,7 @@ class RedisAnswers:
         while True:
             remaining = end - loop.time()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(max(0.0, min(remaining, self._look_seconds))):
+                async with asyncio.timeout(max(0.0, min(remaining, self._poll_seconds))):
                     await woken.wait()
             woken.clear()
             with contextlib.suppress(OSError), translate_redis_errors():  # look again when Redis is back
@@ -264,17 +264,17 @@ return 1
 """
 """A script that notes a waiting request, unless its session has ended or it is already answered."""
 
-_GIVE = """
+_DELIVER = """
 if redis.call('EXISTS', KEYS[3]) == 1 then return 'ended' end
 local waiting = redis.call('GET', KEYS[1])
-local taken = 'taken:' .. ARGV[1] .. ':' .. redis.sha1hex(ARGV[2])
-if ARGV[6] == '1' and waiting == taken then return 'taken' end
+local accepted = 'accepted:' .. ARGV[1] .. ':' .. redis.sha1hex(ARGV[2])
+if ARGV[6] == '1' and waiting == accepted then return 'accepted' end
 if waiting == 'late:' .. ARGV[1] then return 'late' end
 if waiting ~= ARGV[1] then return 'unknown' end
 redis.call('SET', KEYS[2], ARGV[2], 'EX', ARGV[3])
-redis.call('SET', KEYS[1], taken, 'EX', ARGV[7])
+redis.call('SET', KEYS[1], accepted, 'EX', ARGV[7])
 redis.call('PUBLISH', ARGV[4], ARGV[5])
-return 'taken'
+return 'accepted'
 """
 """A script that stores the first answer of the right session, and wakes the call that waits for it.
 

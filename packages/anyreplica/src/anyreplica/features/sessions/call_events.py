@@ -9,8 +9,8 @@ from functools import partial
 from weakref import WeakValueDictionary
 
 from anyreplica.features.sessions.event_store import DELIVERED_SECONDS, FOREIGN, UNKNOWN, EventStore, reader_topic
-from anyreplica.features.sessions.kept_bytes import KeptBytes
 from anyreplica.features.sessions.open_round import MOST_CHARACTERS, OpenRound, RoundSeal
+from anyreplica.features.sessions.resume_bytes import ResumeBytes
 from anyreplica.http.refusal import UNAVAILABLE
 from anyreplica.http.responses import PING_SECONDS, encode
 from anyreplica.shared.lost_redis import PATIENT_SECONDS, PERSIST_SECONDS, retry_for
@@ -39,10 +39,12 @@ class ReplicaEvents:
         late: results of calls without a connection that did not reach Redis. They are written when Redis is back.
     """
 
-    def __init__(self, store: EventStore, kept: KeptBytes, seal: RoundSeal, notifier: Notifier, seconds: float) -> None:
+    def __init__(
+        self, store: EventStore, sizes: ResumeBytes, seal: RoundSeal, notifier: Notifier, seconds: float
+    ) -> None:
         self.store = store
         self.owner = secrets.token_hex(8)
-        self.kept = kept
+        self.sizes = sizes
         self.seal = seal
         self.notifier = notifier
         self.seconds = seconds
@@ -117,13 +119,13 @@ class CallEvents:
         Raises:
             OSError: the store cannot be reached.
         """
-        store, owner, kept = self._log.store, self._log.owner, self._log.kept
+        store, owner, sizes = self._log.store, self._log.owner, self._log.sizes
         self._written += 1
         mark = f"{self._mark}:{self._written}"
-        limit = kept.reserve(self._stream, len(event), beyond=is_counted)
+        limit = sizes.reserve(self._stream, len(event), beyond=is_counted)
         if not limit:
-            event = self._not_kept(len(event)) if last else b""
-            limit = kept.reserve(self._stream, len(event), beyond=True) if last else 0
+            event = self._too_large(len(event)) if last else b""
+            limit = sizes.reserve(self._stream, len(event), beyond=True) if last else 0
         write = partial(store.append, self._stream, owner, event, mark, limit, last=last, delivered=delivered)
         persists = needed or (last and not delivered)
         seconds = PERSIST_SECONDS if needed else PATIENT_SECONDS  # the result of a call must not delay a stop
@@ -138,16 +140,16 @@ class CallEvents:
         if last:
             self.end()
         if number == FOREIGN:
-            kept.forget(self._stream)
+            sizes.forget(self._stream)
             return None
-        kept.settle(self._stream, size, DELIVERED_SECONDS if last and delivered else None)
+        sizes.settle(self._stream, size, DELIVERED_SECONDS if last and delivered else None)
         return "" if number == UNKNOWN else f"{self._stream}.{number}"
 
-    def _not_kept(self, size: int) -> bytes:
+    def _too_large(self, size: int) -> bytes:
         """Return the error that takes the place of the result of a call."""
         text = (
             f"The call has ended, but its result of {size} bytes was not kept for a client that resumes the call: "
-            f"{self._log.kept.describe()}. Call the tool again."
+            f"{self._log.sizes.describe()}. Call the tool again."
         )
         error = encode({"code": UNAVAILABLE, "message": text}).decode()
         return f'{{"jsonrpc":"2.0","id":{self._request},"error":{error}}}'.encode()
@@ -167,15 +169,15 @@ class CallEvents:
             text = "A round is too large for another replica to take it over: %d characters; the limit is %d"
             logger.warning(text, len(sealed), MOST_CHARACTERS)
             return False
-        if not self._log.kept.set_round(self._stream, len(sealed)):
-            logger.warning("No other replica can take over a call: %s", self._log.kept.describe())
+        if not self._log.sizes.set_round(self._stream, len(sealed)):
+            logger.warning("No other replica can take over a call: %s", self._log.sizes.describe())
             return False
         self._round = sealed, found.number
         with self._log.outage.best_effort():  # `give_up` makes the note, too
             await retry_for(partial(self._log.store.wait_in_round, self._stream, self._log.owner, *self._round))
         return True
 
-    async def leave_round(self) -> bool:
+    async def end_round(self) -> bool:
         """Note that the call goes on with its next round. Return False if this replica no longer owns the call.
 
         After True, no other replica begins this round.
@@ -186,10 +188,10 @@ class CallEvents:
         if self._round is None:
             return True
         (_, number), self._round = self._round, None
-        self._log.kept.set_round(self._stream, 0)
-        is_mine = await retry_for(partial(self._log.store.leave_round, self._stream, self._log.owner, number))
+        self._log.sizes.set_round(self._stream, 0)
+        is_mine = await retry_for(partial(self._log.store.end_round, self._stream, self._log.owner, number))
         if not is_mine:
-            self._log.kept.forget(self._stream)
+            self._log.sizes.forget(self._stream)
         return is_mine
 
     async def give_up(self) -> bool:
@@ -202,10 +204,10 @@ class CallEvents:
         """
         sealed, number = self._round or ("", 0)
         give_up = partial(self._log.store.give_up, self._stream, self._log.owner, sealed, number)
-        is_given = await retry_for(give_up, PATIENT_SECONDS)  # the call is not watched during this time
-        if is_given:
-            self._log.kept.forget(self._stream)
-        return is_given
+        is_released = await retry_for(give_up, PATIENT_SECONDS)  # the call is not watched during this time
+        if is_released:
+            self._log.sizes.forget(self._stream)
+        return is_released
 
     async def lose_reader(self) -> None:
         """Note that the client has lost the connection of the call. It has some time to resume.
@@ -225,7 +227,7 @@ class CallEvents:
         if time.monotonic() >= self._keep_after:
             self._keep_after = time.monotonic() + PING_SECONDS
             await self._log.store.keep(self._stream)
-            self._log.kept.keep(self._stream)
+            self._log.sizes.keep(self._stream)
 
     async def has_reader(self) -> bool:
         """Keep the events, and return whether a client follows them or has time to resume.
@@ -234,7 +236,7 @@ class CallEvents:
             OSError: the store cannot be reached.
         """
         await self._log.store.keep(self._stream)
-        self._log.kept.keep(self._stream)
+        self._log.sizes.keep(self._stream)
         if not self._loss_is_noted:
             await self._note_loss()
         return await self._log.store.is_followed(self._stream)

@@ -303,7 +303,7 @@ class SessionChannel:
             if self._sessions.has_left and self._watch is not None:
                 self._watch.drain()
 
-    async def leave_round(self, events: CallEvents | None) -> None:
+    async def end_round(self, events: CallEvents | None) -> None:
         """Note that the call begins its next round.
 
         Raises:
@@ -313,7 +313,7 @@ class SessionChannel:
         with self._sessions.outage.required(lambda _: ClientRequestError(INTERNAL_ERROR, text)):
             if events is not None:
                 async with self.outside():
-                    goes_on = await events.leave_round()
+                    goes_on = await events.end_round()
                 if not goes_on:
                     raise ClientRequestError(INTERNAL_ERROR, "Another replica goes on with this call.")
             await self.forget_round()

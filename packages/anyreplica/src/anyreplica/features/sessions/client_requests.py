@@ -16,7 +16,7 @@ from mcp_types import INTERNAL_ERROR, INVALID_REQUEST, ClientCapabilities
 from mcp_types.jsonrpc import REQUEST_TIMEOUT
 from pydantic_core import from_json
 
-from anyreplica.features.sessions.answers import Answers, Given, SessionEnded, Wait
+from anyreplica.features.sessions.answers import Answers, Delivery, SessionEnded, Wait
 from anyreplica.features.sessions.metrics import ClientRequestMetrics
 from anyreplica.features.sessions.open_round import Question
 from anyreplica.features.sessions.session import Session, unknown_session
@@ -230,25 +230,25 @@ class ClientRequests:
             Refused: HTTP 400: no request of this session waits for this answer. HTTP 404: the session has ended. HTTP
                 503: Redis cannot be reached.
         """
-        given: Given = "unknown"
+        delivery: Delivery = "unknown"
         text = "The server cannot take the answer now; send it again later."
         if isinstance(identity, str):
             with self._outage.required(lambda _: Refused.retry_later(text, code=INTERNAL_ERROR)):
-                given = await self._give(identity, session.key, encode(answer))
-        if given == "ended":
+                delivery = await self._deliver(identity, session.key, encode(answer))
+        if delivery == "ended":
             raise unknown_session()
-        if given == "unknown":
+        if delivery == "unknown":
             self.metrics.refused += 1
             raise Refused(400, "No request of the server waits for this response in this session.")
 
-    async def _give(self, identity: str, session: str, answer: bytes) -> Given:
+    async def _deliver(self, identity: str, session: str, answer: bytes) -> Delivery:
         """Hand over an answer. Try again for a while, because the official Python client sends it only once."""
         tries = itertools.count()
 
-        async def give() -> Given:
-            return await self.answers.give(identity, session, answer, again=next(tries) > 0)
+        async def deliver() -> Delivery:
+            return await self.answers.deliver(identity, session, answer, again=next(tries) > 0)
 
-        return await retry_for(give)
+        return await retry_for(deliver)
 
 
 async def _cancel(write: WriteEvent, identity: str, why: str) -> None:

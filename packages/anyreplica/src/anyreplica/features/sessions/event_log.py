@@ -25,9 +25,9 @@ from anyreplica.features.sessions.event_store import (
     name_of,
     reader_topic,
 )
-from anyreplica.features.sessions.kept_bytes import EVENT_BYTES, KeptBytes
 from anyreplica.features.sessions.open_round import OpenRound, RoundSeal
 from anyreplica.features.sessions.redis_events import RedisEvents
+from anyreplica.features.sessions.resume_bytes import EVENT_BYTES, ResumeBytes
 from anyreplica.features.sessions.session import Session
 from anyreplica.http.limits import Shares
 from anyreplica.http.refusal import Refused
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from redis.asyncio import Redis
 
 
-_LOOK_SECONDS = 0.8
-"""Seconds after which a resumed stream looks whether the replica of the call still runs. It yields an empty event,
+_POLL_SECONDS = 0.8
+"""Seconds after which a resumed stream checks whether the replica of the call still runs. It yields an empty event,
 which also keeps proxies from closing the stream."""
 _SILENT_SECONDS = 3.5
 """Seconds without a sign of life after which a replica counts as lost, if a client has waited as long. The client then
@@ -79,7 +79,7 @@ class EventLog(ReplicaEvents):
     Args:
         seconds: time for which a call goes on without a connection, and for which its events stay after its end.
         most: RESUME_BYTES, the limit of the bytes that this replica keeps.
-        look_seconds: time after which a resumed stream looks whether the replica of the call still runs, in seconds.
+        poll_seconds: time after which a resumed stream checks whether the replica of the call still runs, in seconds.
         silent_seconds: time without a sign of life after which a replica counts as lost, if a client has waited as
             long, in seconds.
     """
@@ -93,7 +93,7 @@ class EventLog(ReplicaEvents):
         keys: Sequence[str],
         most: int,
         *,
-        look_seconds: float = _LOOK_SECONDS,
+        poll_seconds: float = _POLL_SECONDS,
         silent_seconds: float = _SILENT_SECONDS,
     ) -> None:
         if redis is None:
@@ -102,9 +102,9 @@ class EventLog(ReplicaEvents):
             assert isinstance(notifier, RedisNotifier)  # noqa: S101
             store = RedisEvents(redis, prefix, seconds, notifier.channel)
         super().__init__(
-            store, KeptBytes(most, int(seconds) + SLACK_SECONDS), RoundSeal(keys, prefix), notifier, seconds
+            store, ResumeBytes(most, int(seconds) + SLACK_SECONDS), RoundSeal(keys, prefix), notifier, seconds
         )
-        self._look_seconds = look_seconds
+        self._poll_seconds = poll_seconds
         self._silent_seconds = silent_seconds
         self._sending = Shares(most)
         """Bytes of the events that are being sent to clients that resume calls."""
@@ -113,7 +113,7 @@ class EventLog(ReplicaEvents):
         """Number of streams that clients have resumed at this replica."""
         self.lost = 0
         """Number of calls that this replica has ended, because their replica was lost."""
-        self.taken = 0
+        self.adopted = 0
         """Number of calls that this replica has taken over."""
         self._healthy_since: float | None = None
         """Time of the first sign of life after the last one that failed or was slow. None: the newest one was such."""
@@ -145,7 +145,7 @@ class EventLog(ReplicaEvents):
     async def _show_life(self) -> None:
         while True:
             try:
-                self.kept.expire()
+                self.sizes.expire()
                 self._shown_at = time.monotonic()
                 await patiently(self.store.show_life(self.owner))
                 self._healthy_since = None if self._is_late else self._healthy_since or time.monotonic()
@@ -193,7 +193,7 @@ class EventLog(ReplicaEvents):
         Return None if no more calls of this caller can be kept. Then the client cannot resume the call.
         """
         stream, identity = secrets.token_urlsafe(16), encode(request).decode()
-        if not self.kept.begin(stream, caller):
+        if not self.sizes.begin(stream, caller):
             return None
         await self.store.begin(stream, session.key, self.owner, identity)
         return CallEvents(self, stream, identity)
@@ -249,7 +249,7 @@ class EventLog(ReplicaEvents):
                         return
                     await patiently(self.store.follow(stream, self.seconds))
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(min(self._look_seconds, self.seconds / 2)):
+                    async with asyncio.timeout(min(self._poll_seconds, self.seconds / 2)):
                         await woken.wait()
                 if not woken.is_set():
                     yield "", b""
@@ -263,7 +263,7 @@ class EventLog(ReplicaEvents):
         if part is None:
             raise Refused(400, "Unknown or expired event id in Last-Event-ID; call the tool again.")
         if after < part.dropped:
-            text = f"The events after this Last-Event-ID were not kept: {self.kept.describe()}. Call the tool again."
+            text = f"The events after this Last-Event-ID were not kept: {self.sizes.describe()}. Call the tool again."
             raise Refused(400, text)
         await retry_for(lambda: self.store.follow(stream, self.seconds))
         await retry_for(lambda: self.store.set_reader(stream, reader))
@@ -305,11 +305,11 @@ class EventLog(ReplicaEvents):
         """Take over a call of a lost replica, or end it. While Redis cannot be reached, leave it to a later look."""
         try:
             with contextlib.suppress(OSError):
-                await self._take_or_end(stream, session, part, caller, go_on)
+                await self._adopt_or_end(stream, session, part, caller, go_on)
         finally:
             del self._taking[stream]
 
-    async def _take_or_end(self, stream: str, session: Session, part: EventPart, caller: str, go_on: Continue) -> None:
+    async def _adopt_or_end(self, stream: str, session: Session, part: EventPart, caller: str, go_on: Continue) -> None:
         tries = itertools.count()
 
         async def attempt() -> str | None:
@@ -327,8 +327,8 @@ class EventLog(ReplicaEvents):
             await self._end(stream, self.owner if sealed else part.owner, part.request)
             return
         sent, size = await self._sent(stream, session, found)
-        self.taken += 1
-        self.kept.adopt(stream, caller, size)
+        self.adopted += 1
+        self.sizes.adopt(stream, caller, size)
         go_on(AdoptedCall(from_json(part.request), found, CallEvents(self, stream, part.request), sent))
 
     async def _sent(self, stream: str, session: Session, found: OpenRound) -> tuple[frozenset[str], int]:

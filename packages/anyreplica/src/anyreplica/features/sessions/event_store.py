@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple, Protocol
 
-from anyreplica.features.sessions.kept_bytes import EVENT_BYTES
+from anyreplica.features.sessions.resume_bytes import EVENT_BYTES
 from anyreplica.shared.expiring import Expiring
 from anyreplica.shared.notifier import COMMAND_PREFIX, Notifier
 
@@ -82,7 +82,7 @@ class EventStore(Protocol):
         connections in any order.
         """
 
-    async def leave_round(self, stream: str, owner: str, number: int) -> bool:
+    async def end_round(self, stream: str, owner: str, number: int) -> bool:
         """Note that a call no longer waits for its client. Return False if the call has another owner."""
 
     async def give_up(self, stream: str, owner: str, sealed: str, number: int) -> bool:
@@ -201,7 +201,7 @@ class LocalEvents:
     async def wait_in_round(self, stream: str, owner: str, sealed: str, number: int) -> bool:  # noqa: ARG002
         return True
 
-    async def leave_round(self, stream: str, owner: str, number: int) -> bool:  # noqa: ARG002
+    async def end_round(self, stream: str, owner: str, number: int) -> bool:  # noqa: ARG002
         return True
 
     async def give_up(self, stream: str, owner: str, sealed: str, number: int) -> bool:  # noqa: ARG002
@@ -247,4 +247,4 @@ def name_of(stream: str) -> str:
 
 def reader_topic(stream: str) -> str:
     """Return the name of the wake-ups for a new reader of a call's events."""
-    return f"{COMMAND_PREFIX}reader:{stream}"  # an order: after a loss of Redis, no client must move on
+    return f"{COMMAND_PREFIX}reader:{stream}"  # a command: do not repeat it after a reconnect to Redis

@@ -60,9 +60,9 @@ class ClientSessions(Feature):
         sessions = Sessions(settings, replica.redis, limits.in_flight, limits.memory, replica.bus)
         if sessions.records is not None:
             SessionMethods(sessions.records, sessions.caller).offer(replica.mcp)
-        taken = AdoptedCalls(sessions, limits, replica.answer, replica.logged)
+        adopted = AdoptedCalls(sessions, limits, replica.answer, replica.logged)
         return Parts(
-            sessions=SessionRequests(sessions, limits, taken),
+            sessions=SessionRequests(sessions, limits, adopted),
             collectors=sessions.collectors,
             running=[sessions.running()],
             on_drain=[sessions.leave],

@@ -67,8 +67,8 @@ class StreamMetrics(Collector):
         text = "Number of calls that this replica has ended with an error, because the replica that ran them was lost."
         yield CounterMetricFamily("mcp_calls_lost", text, self._events.lost)
         text = "Number of calls that this replica has taken over, because their replica was lost or drained."
-        yield CounterMetricFamily("mcp_calls_taken_over", text, self._events.taken)
+        yield CounterMetricFamily("mcp_calls_taken_over", text, self._events.adopted)
         text = "Number of calls, events and sealed rounds that were not kept, because of a limit of RESUME_BYTES."
-        yield CounterMetricFamily("mcp_calls_not_kept", text, self._events.kept.refused)
+        yield CounterMetricFamily("mcp_calls_not_kept", text, self._events.sizes.refused)
         text = "Bytes that this replica keeps for calls that clients can resume."
-        yield GaugeMetricFamily("mcp_calls_kept_bytes", text, self._events.kept.used)
+        yield GaugeMetricFamily("mcp_calls_kept_bytes", text, self._events.sizes.used)

@@ -14,7 +14,7 @@ from anyreplica.features.sessions.event_store import (
     WrittenEvent,
     name_of,
 )
-from anyreplica.features.sessions.kept_bytes import EVENT_BYTES
+from anyreplica.features.sessions.resume_bytes import EVENT_BYTES
 from anyreplica.shared.lost_redis import translate_redis_errors
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class RedisEvents:
         self._channel = channel
         self._append = redis.register_script(_OWNED + _APPEND)
         self._wait_in_round = redis.register_script(_OWNED + _WAIT_IN_ROUND)
-        self._leave_round = redis.register_script(_OWNED + _LEAVE_ROUND)
+        self._end_round = redis.register_script(_OWNED + _END_ROUND)
         self._set_owner = redis.register_script(_OWNED + _SET_OWNER)
         self._read = redis.register_script(_READ)
 
@@ -87,9 +87,9 @@ class RedisEvents:
         with translate_redis_errors():
             return bool(await self._wait_in_round(keys=[self._about(stream)], args=[owner, sealed, number]) != FOREIGN)
 
-    async def leave_round(self, stream: str, owner: str, number: int) -> bool:
+    async def end_round(self, stream: str, owner: str, number: int) -> bool:
         with translate_redis_errors():
-            return bool(await self._leave_round(keys=[self._about(stream)], args=[owner, number]) != FOREIGN)
+            return bool(await self._end_round(keys=[self._about(stream)], args=[owner, number]) != FOREIGN)
 
     async def give_up(self, stream: str, owner: str, sealed: str, number: int) -> bool:
         with translate_redis_errors():
@@ -164,7 +164,7 @@ if left < tonumber(ARGV[3]) then redis.call('HSET', KEYS[1], 'round', ARGV[2]) e
 return 1
 """
 
-_LEAVE_ROUND = """
+_END_ROUND = """
 redis.call('HDEL', KEYS[1], 'round')
 redis.call('HSET', KEYS[1], 'left', ARGV[2])
 return 1

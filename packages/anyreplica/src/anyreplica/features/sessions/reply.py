@@ -60,25 +60,25 @@ class SessionReply(Reply):
         self._drains = False  # whether this replica drains and has not yet tried to give the call to another replica
         self.events: CallEvents | None = None
         self.detached = False
-        self.taken: AdoptedCall | None = None
+        self.adopted: AdoptedCall | None = None
 
     def take_over(self, taken: AdoptedCall) -> None:
         """Use this reply for a call that another replica began. The client reads the events over another connection."""
-        self.events, self.taken = taken.events, taken
+        self.events, self.adopted = taken.events, taken
         self.streaming = self.as_events = self.detached = True
 
     async def wait_in_round(self, found: OpenRound) -> None:
         """Note that the call waits for its client in a round, see `SessionChannel.wait_in_round`."""
-        sent: frozenset[str] = frozenset() if self.taken is None else self.taken.sent
+        sent: frozenset[str] = frozenset() if self.adopted is None else self.adopted.sent
         if self.may_stream and self._channel.keeps_events:
             async with self._locked():
                 await self._open()
         await self._channel.wait_in_round(self.events, found, sent)
-        self.taken = None
+        self.adopted = None
 
-    async def leave_round(self) -> None:
-        """Note that the call begins its next round, see `SessionChannel.leave_round`."""
-        await self._channel.leave_round(self.events)
+    async def end_round(self) -> None:
+        """Note that the call begins its next round, see `SessionChannel.end_round`."""
+        await self._channel.end_round(self.events)
 
     async def event(self, message: bytes, *, last: bool = False, needed: bool = False) -> None:
         """Send a JSON-RPC message like `Reply.event`, and keep it for a client that resumes the call."""

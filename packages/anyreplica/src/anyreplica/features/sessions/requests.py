@@ -38,7 +38,7 @@ from anyreplica.mcp.message import (
 )
 from anyreplica.mcp.reply import Reply, disconnected
 
-_TAKEN = "sessions.taken"
+_ADOPTED = "sessions.adopted"
 """The note of a request about the call that this replica has taken over."""
 
 
@@ -63,7 +63,7 @@ class AdoptedCalls:
         self._limits = limits
         self._answer = answer
 
-    def start(self, scope: Scope, taken: AdoptedCall) -> None:
+    def start(self, scope: Scope, adopted: AdoptedCall) -> None:
         """Take over a call from another replica, in a new task.
 
         Args:
@@ -72,10 +72,10 @@ class AdoptedCalls:
         """
         asked, record = record_of(scope), RequestRecord(headers_of(scope))
         record.caller, record.unknown = asked.caller, asked.unknown
-        record.notes = {**(asked.notes or {}), _TAKEN: taken}
+        record.notes = {**(asked.notes or {}), _ADOPTED: adopted}
         task = asyncio.create_task(self._run({**scope, "method": "POST", RECORD: record}))
-        self._sessions.taken.add(task)
-        task.add_done_callback(self._sessions.taken.discard)
+        self._sessions.adopted.add(task)
+        task.add_done_callback(self._sessions.adopted.discard)
 
     async def _run(self, scope: Scope) -> None:
         await self._logged(self)(scope, _nothing_arrives, _send_nothing)
@@ -83,16 +83,16 @@ class AdoptedCalls:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Continue with the call in the scope."""
         record = record_of(scope)
-        taken: AdoptedCall = (record.notes or {}).pop(_TAKEN)
-        found = taken.round
+        adopted: AdoptedCall = (record.notes or {}).pop(_ADOPTED)
+        found = adopted.round
         body = encode(found.params)
-        request = Request(taken.identity, found.method, found.params, len(body), memory_of(body))
+        request = Request(adopted.identity, found.method, found.params, len(body), memory_of(body))
         record.called = called(request)
         for observe in self._limits.on_call:
             observe(scope, found.params)
         channel = SessionChannel(self._sessions, headers_of(scope)[b"mcp-session-id"], found.version)
         reply = SessionReply(scope, receive, send, True, PING_SECONDS, request, channel)
-        reply.take_over(taken)
+        reply.take_over(adopted)
         await send({"type": "http.response.start", "status": 200, "headers": []})
         limits = self._limits
         limits.in_flight.acquire_beyond()  # the call waits for its client first
@@ -151,12 +151,12 @@ class StartReply(Reply):
 class SessionRequests:
     """Answers the requests of clients with sessions. This is the `HandshakeSessions` of the endpoint."""
 
-    def __init__(self, sessions: Sessions, limits: RequestLimits, taken: AdoptedCalls) -> None:
+    def __init__(self, sessions: Sessions, limits: RequestLimits, adopted: AdoptedCalls) -> None:
         self.keeps_state = sessions.records is not None
         self.on_end: list[Callable[[str], Awaitable[None]]] = []
         self._sessions = sessions
         self._limits = limits
-        self._taken = taken
+        self._adopted = adopted
 
     def call(
         self,
@@ -259,7 +259,7 @@ class SessionRequests:
         with self._sessions.outage.required(lambda _: Refused.retry_later(text)):
             resumed = headers_of(scope).get(_LAST_EVENT)
             if resumed is not None and self._sessions.events is not None:
-                go_on = partial(self._taken.start, scope)
+                go_on = partial(self._adopted.start, scope)
                 caller = self._sessions.caller(scope)
                 events = self._sessions.events.resume(session, resumed.decode("latin-1"), caller, go_on)
             else:

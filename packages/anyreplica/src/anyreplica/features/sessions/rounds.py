@@ -94,8 +94,8 @@ class Rounds(OwnMiddleware):
         nested = request is not None and not _is_called_by_client(request, context.message)
         if nested:
             reply = None  # a new replica would begin with the component that calls this one
-        if request is not None and reply is not None and reply.taken is not None:
-            found = reply.taken.round
+        if request is not None and reply is not None and reply.adopted is not None:
+            found = reply.adopted.round
         else:
             result = await call_next(context)
             if not isinstance(result, _INPUT_REQUIRED):
@@ -197,13 +197,13 @@ async def _answers(
         answers = dict(zip(tasks, await asyncio.gather(*tasks.values()), strict=True))
     except ClientRequestError:  # the call ends, so no other replica goes on with this round
         if reply is not None:
-            await reply.leave_round()
+            await reply.end_round()
         raise
     finally:
         for task in tasks.values():
             task.cancel()
     if reply is not None:
-        await reply.leave_round()
+        await reply.end_round()
     return answers
 
 

@@ -70,7 +70,7 @@ class Sessions:
         """Functions that move the client of a running call on to another replica. `leave` calls them."""
         self.has_left = False
         """Whether this replica drains."""
-        self.taken: set[asyncio.Task[None]] = set()
+        self.adopted: set[asyncio.Task[None]] = set()
         """The tasks of calls that this replica has taken over."""
         self._stop_seconds = settings.drain_seconds + settings.shutdown_grace_seconds
         self._stops = 0.0
@@ -99,15 +99,15 @@ class Sessions:
             await stack.enter_async_context(self._notifier.running())
             if self.events is not None:
                 await stack.enter_async_context(self.events.running())
-            stack.push_async_callback(self._end_taken)
+            stack.push_async_callback(self._end_adopted)
             yield
 
-    async def _end_taken(self) -> None:
-        if self.taken:
-            await asyncio.wait(self.taken, timeout=max(0.0, self._stops - time.monotonic()))
-        for task in self.taken:
+    async def _end_adopted(self) -> None:
+        if self.adopted:
+            await asyncio.wait(self.adopted, timeout=max(0.0, self._stops - time.monotonic()))
+        for task in self.adopted:
             task.cancel()
-        await asyncio.gather(*self.taken, return_exceptions=True)
+        await asyncio.gather(*self.adopted, return_exceptions=True)
 
     @property
     def collectors(self) -> list[Collector]:

@@ -44,14 +44,14 @@ class _Open:
             self.events[event] = None
             self.wake()
 
-    def take(self, message: str) -> None:
+    def receive(self, message: str) -> None:
         """Note a message that was sent only to this session. Beyond a limit, drop it, because the client is slow."""
         found = message.encode()
         if sum(map(len, self.messages)) + len(found) <= _MOST_BYTES:
             self.messages.append(found)
             self.wake()
 
-    def look_again(self) -> None:
+    def mark_stale(self) -> None:
         """Note that the record may have changed."""
         self.stale = True
         self.wake()
@@ -117,8 +117,8 @@ class SessionStreams:
         unsubscribe = self._bus.subscribe(stream.hear)
         try:
             with (
-                self._notifier.listening(name_of(session), stream.look_again),
-                self._notifier.receiving(_name(session, name), stream.take),
+                self._notifier.listening(name_of(session), stream.mark_stale),
+                self._notifier.receiving(_name(session, name), stream.receive),
             ):
                 try:
                     await self._records.set_stream(session, caller, name)

@@ -205,7 +205,7 @@ class Cycle(RequestResponseCycle):
         return self._send_part(message)
 
     async def _send_part(self, message: Any) -> None:
-        """Send one ASGI message of a response as uvicorn does. After the last message, wait as `_taken` does."""
+        """Send one ASGI message of a response as uvicorn does. After the last message, wait as `_drained` does."""
         if (self.more_body or self.connection.reader.has_more) and not isinstance(self.transport, _Lingering):
             self.transport = cast("asyncio.Transport", _Lingering(self.transport, self.connection))
         self.connection.turn.flush()
@@ -213,9 +213,9 @@ class Cycle(RequestResponseCycle):
         del message  # free its memory: it may be large, and the wait may be long
         if self.response_complete:
             self.notify()
-            await self._taken()
+            await self._drained()
 
-    async def _taken(self) -> None:
+    async def _drained(self) -> None:
         """Wait while too many bytes of the response wait for the client. Until then the request is in flight."""
         if self.flow.write_paused:
             await self.flow.drain()
@@ -247,7 +247,7 @@ class Cycle(RequestResponseCycle):
             self._event.set()
         self.on_response()
         is_paused: bool = self.connection.flow.write_paused  # the write may have changed it
-        return self._taken() if is_paused else _DONE
+        return self._drained() if is_paused else _DONE
 
     async def _send_large(self, message: Any) -> None:
         message["headers"] = [*message["headers"], (b"vary", b"accept-encoding")]

@@ -318,10 +318,10 @@ class HttpProtocol(asyncio.Protocol):
         if cycle.response_complete and not task.cancelled() and task.exception() is None:
             cycle.on_response = _nothing
             return
-        looking = start_eagerly(cycle.run_asgi(lambda *_: task), loop=self.loop, context=self._context.copy())
-        if not looking.done():
-            self.server_state.tasks.add(looking)
-            looking.add_done_callback(self.server_state.tasks.discard)
+        ending = start_eagerly(cycle.run_asgi(lambda *_: task), loop=self.loop, context=self._context.copy())
+        if not ending.done():
+            self.server_state.tasks.add(ending)
+            ending.add_done_callback(self.server_state.tasks.discard)
 
     def on_response_complete(self) -> None:
         """Continue with the data that the client has sent, or wait for its next request."""

@@ -72,5 +72,5 @@ def write_csv(file: Path, samples: Samples) -> None:
         writer = csv.writer(stream)
         writer.writerow(("begun", "ended", "ms", "error", "replica", "request", "connection"))
         for each in samples:
-            times = (f"{each.begun:.6f}", f"{each.ended:.6f}", f"{each.seconds * 1000:.3f}")
+            times = (f"{each.started:.6f}", f"{each.ended:.6f}", f"{each.seconds * 1000:.3f}")
             writer.writerow((*times, each.kind, each.replica, each.name, each.connection))

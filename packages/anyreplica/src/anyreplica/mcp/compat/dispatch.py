@@ -19,7 +19,7 @@ from anyreplica.auth.caller import has_credentials
 from anyreplica.http.request_record import drop_credentials, drop_session_id, headers_of
 from anyreplica.http.responses import encode
 from anyreplica.mcp.call import Call, ClientRequestError
-from anyreplica.mcp.compat.log_levels import take_default_level
+from anyreplica.mcp.compat.log_levels import use_default_level
 from anyreplica.mcp.message import Notification, Request
 from anyreplica.shared.publish import publish
 
@@ -96,7 +96,7 @@ class Dispatch:
             await publish(change)
         if self.call is not None and self.call.reply.may_stream:
             if method == "notifications/message" and not await self.call.channel.wants(
-                (params or {}).get("level", ""), take_default_level()
+                (params or {}).get("level", ""), use_default_level()
             ):
                 return
             message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}

@@ -52,7 +52,7 @@ def share_levels(server: FastMCP) -> None:
         server._client_log_levels = cast("Any", _SessionLevels())
 
 
-def take_default_level() -> str:
+def use_default_level() -> str:
     """Return the level that applies to the current message if its session has set none. Empty: no minimum.
 
     FastMCP applies `client_log_level` to the messages of a Context, and not to those of `ctx.session`.

@@ -116,7 +116,7 @@ class CallerAuth(httpx2.Auth):
             yield request
 
 
-def give_tokens(tokens: UpstreamTokens) -> None:
+def attach_tokens(tokens: UpstreamTokens) -> None:
     """Let each `CallerAuth` send these tokens."""
     CallerAuth.tokens = tokens
 

@@ -15,7 +15,7 @@ _CALLS = 8
 
 
 @dataclass(slots=True)
-class _Kept:
+class _StoredCall:
     caller: str
     events: int = 0
     """Bytes of the events that the store has, or that are on their way to it."""
@@ -23,7 +23,7 @@ class _Kept:
     """Bytes of the sealed round."""
 
 
-class KeptBytes:
+class ResumeBytes:
     """Counts the bytes that this replica has written to the store of events, until they expire there.
 
     The store itself may be in Redis. Then each replica counts what it writes for its own calls. So all replicas
@@ -40,7 +40,7 @@ class KeptBytes:
         """Number of calls, events and rounds that were not kept because of a limit."""
         self._shares = Shares(most)
         self._seconds = seconds
-        self._calls: Expiring[_Kept] = Expiring(self._release)
+        self._calls: Expiring[_StoredCall] = Expiring(self._release)
 
     @property
     def used(self) -> int:
@@ -70,30 +70,30 @@ class KeptBytes:
             size: bytes of the events that the store has.
         """
         self._shares.add(caller, _CALL_BYTES + size)
-        self._calls.add(stream, _Kept(caller, size), self._seconds)
+        self._calls.add(stream, _StoredCall(caller, size), self._seconds)
 
     def reserve(self, stream: str, size: int, *, beyond: bool = False) -> int:
         """Count a new event. Return the bytes that all events of the call may have from now on.
 
         0: the event is larger than the call may keep. `beyond` counts the event beyond the limits.
         """
-        kept, cost = self._calls.get(stream), size + EVENT_BYTES
-        if kept is None:  # the call was quiet for so long that the store has forgotten it
+        call, cost = self._calls.get(stream), size + EVENT_BYTES
+        if call is None:  # the call was quiet for so long that the store has forgotten it
             return cost if beyond else 0
-        most = kept.events + cost
+        most = call.events + cost
         if not beyond:
-            most = min(most, self.by_call, kept.events + max(0, self._shares.room(kept.caller)))
+            most = min(most, self.by_call, call.events + max(0, self._shares.room(call.caller)))
         if cost > most:
             self.refused += 1
             return 0
-        self._change(kept, most)
+        self._change(call, most)
         return most
 
     def settle(self, stream: str, size: int, seconds: float | None = None) -> None:
         """Note the bytes that the store has for the events of a call now. They expire in `seconds`."""
-        kept = self._calls.get(stream)
-        if kept is not None:
-            self._change(kept, size)
+        call = self._calls.get(stream)
+        if call is not None:
+            self._change(call, size)
             self._calls.keep(stream, self._seconds if seconds is None else seconds)
 
     def keep(self, stream: str) -> None:
@@ -102,14 +102,14 @@ class KeptBytes:
 
     def set_round(self, stream: str, size: int) -> bool:
         """Count the sealed round of a call; 0: it has none. Return False if a limit leaves no room for the round."""
-        kept = self._calls.get(stream)
-        if kept is None:
+        call = self._calls.get(stream)
+        if call is None:
             return not size
-        if size - kept.round > max(0, self._shares.room(kept.caller)):
+        if size - call.round > max(0, self._shares.room(call.caller)):
             self.refused += 1
             return False
-        self._shares.add(kept.caller, size - kept.round)
-        kept.round = size
+        self._shares.add(call.caller, size - call.round)
+        call.round = size
         return True
 
     def forget(self, stream: str) -> None:
@@ -120,9 +120,9 @@ class KeptBytes:
         """Stop counting what has expired."""
         self._calls.expire()
 
-    def _change(self, kept: _Kept, events: int) -> None:
-        self._shares.add(kept.caller, events - kept.events)
-        kept.events = events
+    def _change(self, call: _StoredCall, events: int) -> None:
+        self._shares.add(call.caller, events - call.events)
+        call.events = events
 
-    def _release(self, kept: _Kept) -> None:
-        self._shares.add(kept.caller, -(_CALL_BYTES + kept.events + kept.round))
+    def _release(self, call: _StoredCall) -> None:
+        self._shares.add(call.caller, -(_CALL_BYTES + call.events + call.round))

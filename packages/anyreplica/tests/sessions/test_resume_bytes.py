@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from anyreplica.components.deadline import Pauses
 from anyreplica.features.sessions.event_store import FOREIGN, UNKNOWN, LocalEvents
-from anyreplica.features.sessions.kept_bytes import EVENT_BYTES, KeptBytes
+from anyreplica.features.sessions.resume_bytes import EVENT_BYTES, ResumeBytes
 from anyreplica.features.sessions.waiting_calls import WaitingCall, WaitingCalls
 from anyreplica.http.limits import InFlight, Memory, Shares
 from anyreplica.mcp.call import ClientRequestError
@@ -104,7 +104,7 @@ async def test_the_store_in_memory_drops_the_oldest_events() -> None:
 
 def test_kept_bytes_have_three_limits() -> None:
     """A call, a caller and the replica have a limit each. Another caller is not affected by the first two."""
-    kept = KeptBytes(MOST, 60)
+    kept = ResumeBytes(MOST, 60)
     assert kept.begin("first", "one")
     assert kept.reserve("first", kept.by_call) == 0, "one event is larger than the limit of a call"
     calls = 0
