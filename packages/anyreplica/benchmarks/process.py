@@ -43,14 +43,18 @@ class Program:
             A Python program can import `benchmarks`.
     """
 
+    runs_in_folder = False
+    """Whether it runs in `folder`, for example because it writes files of its own. If not, in the repository's root."""
+
     def __init__(self, *command: str, port: int, core: int | None, folder: Path, **settings: str) -> None:
         self.port = port
         self._log = folder / f"{port}.log"
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR") if name in os.environ}
         kept["PYTHONPATH"] = str(PACKAGE)
         self.began = time.perf_counter()
+        cwd = folder if self.runs_in_folder else ROOT
         with self._log.open("ab") as log, held():  # In append mode the log can be emptied while it is written.
-            self._process = subprocess.Popen(command, cwd=ROOT, env=kept | settings, stdout=log, stderr=log)
+            self._process = subprocess.Popen(command, cwd=cwd, env=kept | settings, stdout=log, stderr=log)
             _running.append(self)
         os.sched_setaffinity(self.pid, CORES if core is None else {core})
 

@@ -34,6 +34,8 @@ class Server:
 class _Foreign(Process):
     """A program of another language that listens on `MCP_PORT` and answers `/readyz`."""
 
+    runs_in_folder = True  # mcp-use writes a file of its own
+
     def __init__(self, *command: str, core: int | None, folder: Path, **settings: str) -> None:
         port = free_port()
         Program.__init__(self, *command, port=port, core=core, folder=folder, MCP_PORT=str(port), **settings)
