@@ -252,7 +252,7 @@ class McpEndpoint:
                 release = await limits.count(scope, called_tool(message), message.id, message.memory, listens=listens)
             else:
                 release = None if limits.limiter is None else self._apply_rates(limits.limiter, scope, message)
-                slot.count += 1  # the same as `InFlight.acquire`, but faster, for the most frequent case
+                slot.count += 1  # `InFlight.acquire` would be one more module and 1,000 instructions for each call
             try:
                 await (self._acknowledge(message, headers, scope, send) if call is None else self.paths.answer(call))
             except asyncio.CancelledError:  # the replica stops, and SHUTDOWN_GRACE_SECONDS are over
