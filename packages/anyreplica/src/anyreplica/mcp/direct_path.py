@@ -22,7 +22,7 @@ from anyreplica.mcp.compat.contexts import Binding, suppress_spans
 from anyreplica.mcp.compat.sdk import selected_version
 from anyreplica.mcp.compat.unchecked import tool_params
 from anyreplica.mcp.fast_path import reply_to, run_middleware, wait_for
-from anyreplica.mcp.fastmcp_path import HANDSHAKE_FULL, STATELESS_FULL, FastMcpPath
+from anyreplica.mcp.fastmcp_path import HANDSHAKE_FALLBACK, STATELESS_FALLBACK, FastMcpPath
 from anyreplica.mcp.plan import DirectPlan
 from anyreplica.process.tasks import start_eagerly
 
@@ -37,7 +37,7 @@ class DirectPath:
 
     def answer(self, call: Call, plan: DirectPlan) -> Awaitable[None]:
         """Answer a tool call. Awaiting the reply raises the same exceptions as `FastPath.answer`."""
-        call.record.path = STATELESS_FULL if call.modern else HANDSHAKE_FULL
+        call.record.path = STATELESS_FALLBACK if call.modern else HANDSHAKE_FALLBACK
         if not call.channel.is_open:
             return self._open_and_answer(call, plan)
         task = start_eagerly(self._call(call, plan), loop=asyncio.get_running_loop())

@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 FASTMCP, SDK = "fastmcp", "sdk"
 """Names of paths: what answers the requests on this path."""
-HANDSHAKE_FULL, STATELESS_FULL = ("handshake", FASTMCP), ("stateless", FASTMCP)
+HANDSHAKE_FALLBACK, STATELESS_FALLBACK = ("handshake", FASTMCP), ("stateless", FASTMCP)
 """Protocol family and path for the access log."""
 
 
