@@ -44,7 +44,8 @@ class Program:
     """
 
     runs_in_folder = False
-    """Whether it runs in `folder`, for example because it writes files of its own. If not, in the repository's root."""
+    """Whether the working directory is `folder`, for a program that writes files there. If not, it is the root of the
+    repository."""
 
     def __init__(self, *command: str, port: int, core: int | None, folder: Path, **settings: str) -> None:
         self.port = port

@@ -90,7 +90,7 @@ def losing_first_reply(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 async def test_a_take_over_with_a_lost_reply_is_repeated(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A replica that became the owner of a call without knowing it takes the call over at its next check."""
+    """If Redis makes a replica the owner of a call but the reply is lost, the replica takes over at its next check."""
     async with replicas(redis.url, poll_seconds=0.05) as (lost, other):
         call = await given_up(lost)
         monkeypatch.setattr(other.store, "take_over", losing_first_reply(other.store.take_over))

@@ -57,7 +57,7 @@ class Autoscaler:
         read: reads the metrics of a replica.
         dry_run: only say what would be changed.
         ask_seconds: time limit for the answers of all replicas of a service, in seconds.
-        service_seconds: time limit for a check of one service, in seconds.
+        service_seconds: time limit for the check of one service, in seconds.
     """
 
     def __init__(

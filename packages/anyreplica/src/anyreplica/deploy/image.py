@@ -63,10 +63,10 @@ def same(first: str, second: str) -> bool:
 
 
 def copy_warning(local: str, present: Collection[SwarmTask]) -> str:
-    """Return the lines that tell the operator to copy an image to nodes; empty if all nodes have it.
+    """Return a text that tells the operator to which nodes to copy an image. It is empty if all nodes have the image.
 
-    A node has the image if a task with it runs there, or if it is the node that this program talks to. Swarm has no
-    list of the images of the other nodes. A drained node needs no image.
+    The node of this program's Docker engine has the image. Another node has it if a task with this image runs there.
+    Swarm has no list of the images of other nodes. A drained node needs no image.
 
     Args:
         local: The image. The node that this program talks to has it.

@@ -113,7 +113,7 @@ MADE_SECRETS: dict[str, Callable[[], str]] = {
 
 
 def make_secrets(names: Iterable[str]) -> list[str]:
-    """Create the secrets that are missing and can be generated, and return lines for the operator.
+    """Create the missing secrets that can be generated. Return the lines that the operator reads about them.
 
     Raises:
         DockerCommandError: Docker can't create a secret.

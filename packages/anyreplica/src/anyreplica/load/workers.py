@@ -1,6 +1,6 @@
-"""The processes that generate load: what each of them does, their start, their end and their combined result.
+"""Starts the processes that generate load, and combines their results.
 
-Each of them does nothing else, so that the terminal output does not slow it down.
+These processes only generate load. Their parent writes to the terminal, so that its output does not slow them down.
 """
 
 import asyncio
@@ -172,9 +172,9 @@ def _received(pipe: Pipe) -> Any:
 def work(pipe: Pipe, options: Options, addresses: list[str], part: int) -> None:
     """Run the process that generates load.
 
-    The process sends "ready" and waits for a message. Then it generates load and sends a `LiveTick` every `TICK`
-    seconds, and a `Part` at the end. If another message arrives during the run, the process stops the run. If an
-    exception ends the process, it sends the traceback as text.
+    The process sends "ready", and waits until its parent sends a message. Then it generates load. It sends a `LiveTick`
+    every `TICK` seconds, and a `Part` at the end. If another message arrives during the run, the process stops the run.
+    If an exception ends the process, it sends the traceback as text.
     """
     signal.signal(
         signal.SIGINT, signal.SIG_IGN

@@ -163,8 +163,8 @@ async def watch(stall_seconds: float) -> AsyncIterator[None]:
 
     If a function of an author blocks the event loop for a second, a line of the log names it.
 
-    Nothing inside a process can interrupt an `async` function that blocks. The supervisor or orchestrator replaces an
-    ended process much sooner than a process that only fails its health checks.
+    If an `async` function blocks, nothing inside the process can interrupt it. The supervisor or orchestrator replaces
+    an ended process much sooner than a process that only fails its health checks.
 
     Time in which the whole process is stopped (SIGSTOP, a paused container) does not count for the watchdog. It does
     count for the timer of faulthandler, which runs in C and ends the process after a little more than twice

@@ -31,8 +31,8 @@ Next, in {where}:
   openssl rand -hex 32 | docker secret create request_state_keys -   # once in each Swarm
   docker stack deploy --detach=false -c stack.yml {name}
 
-Then three replicas answer at http://localhost:{port}/mcp. Everybody who reaches this
-port may call the server; stack.yml says how to require a key. After a change,
+Then three replicas answer at http://localhost:{port}/mcp. Anybody who can reach this
+port can call the server; stack.yml says how to require a key. After a change,
 build the image with a new tag and deploy it:
 
   docker build -t {name}:2 .

@@ -1,4 +1,4 @@
-"""The cache of tool results: in the memory of this replica, and in Redis if the replicas share one."""
+"""Caches the results of tools in the memory of this replica, and also in Redis if REDIS_URL is set."""
 
 import asyncio
 import functools
@@ -241,7 +241,7 @@ class CachedTool:
 
 
 def _written(value: Any) -> Any:
-    """Return what JSON can write of an argument. Different values give different texts, unlike for people."""
+    """Return the form of an argument for the cache key, as data for JSON. Different values have different forms."""
     if isinstance(value, SecretStr | SecretBytes):  # its JSON is the same for each secret
         return ["secret", to_jsonable_python(value.get_secret_value())]
     if isinstance(value, BaseModel):

@@ -56,7 +56,7 @@ _MODULES = (
 """The modules, each one after those that it imports."""
 
 _LEVEL = 6
-"""Level of the compression. Higher levels take twice the time for the last percent."""
+"""Compression level of gzip. Higher levels take twice the time and make the page only 1 % smaller."""
 
 _DOCUMENTS = 8
 """Number of documents that a replica keeps."""

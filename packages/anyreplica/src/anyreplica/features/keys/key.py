@@ -1,4 +1,4 @@
-"""API keys: a key, its entry in the key file, and the ring of the keys that are valid now.
+"""API keys: new keys, the entries of the key file, and the keys that are valid now (`KeyRing`).
 
 An entry never contains the key itself. A key ring reloads the file when it changes.
 """
