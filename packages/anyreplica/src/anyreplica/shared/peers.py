@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from anyreplica.process.tasks import background_task
 from anyreplica.settings import CoreSettings
-from anyreplica.shared.lost_redis import patiently
+from anyreplica.shared.lost_redis import patiently, translate_redis_errors
+from anyreplica.shared.script import Key, Script
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -27,15 +28,22 @@ _GONE_SECONDS = 10.0
 """Age in seconds after which the last sign of life of a replica no longer counts."""
 _ANY_PORT = 9
 
-_SIGN = """
+
+class _ShowLife(Script[int]):
+    """Writes a sign of life, and returns the number of replicas with a recent one, by the clock of Redis."""
+
+    signs: Key
+    replica: str
+    gone_seconds: float
+
+    lua = """
 local now = redis.call('TIME')
 now = now[1] + now[2] / 1000000
-redis.call('ZADD', KEYS[1], now, ARGV[1])
-redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - ARGV[2])
-redis.call('EXPIRE', KEYS[1], math.ceil(ARGV[2]))
-return redis.call('ZCARD', KEYS[1])
+redis.call('ZADD', signs, now, replica)
+redis.call('ZREMRANGEBYSCORE', signs, '-inf', now - gone_seconds)
+redis.call('EXPIRE', signs, math.ceil(gone_seconds))
+return redis.call('ZCARD', signs)
 """
-"""A script that writes a sign of life and returns the number of replicas with a recent one, by the clock of Redis."""
 
 
 class Peers:
@@ -94,20 +102,14 @@ def peers(settings: CoreSettings, redis: "Redis | None", replica: str) -> Peers:
 def _by_signs(
     redis: "Redis", key: str, replica: str
 ) -> tuple[Callable[[], Awaitable[int]], Callable[[], Awaitable[None]]]:
-    from redis.exceptions import RedisError  # noqa: PLC0415  # the client has imported this package already
-
-    sign = redis.register_script(_SIGN)
     # Several replicas on one machine may have the same name.
     own = f"{replica}:{secrets.token_hex(4)}"
 
     async def count_replicas() -> int:
-        try:
-            return int(await sign(keys=[key], args=[own, _GONE_SECONDS]))
-        except RedisError as error:
-            raise OSError(str(error)) from None
+        return await _ShowLife(key, own, _GONE_SECONDS).run(redis)
 
     async def sign_off() -> None:
-        with suppress(RedisError, OSError):
+        with suppress(OSError), translate_redis_errors():
             await redis.zrem(key, own)
 
     return count_replicas, sign_off

@@ -1,10 +1,11 @@
 """The values that tools keep for sessions, in this replica or in Redis, with limits by value, caller and store."""
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from anyreplica.http.limits import Shares
 from anyreplica.shared.expiring import Expiring
+from anyreplica.shared.script import Key, Result, Script
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -142,65 +143,73 @@ class RedisState:
     """
 
     def __init__(self, redis: "Redis", prefix: str, limits: StateLimits) -> None:
+        self._redis = redis
         self._prefix = f"{prefix}:session_state"
         self._limits = limits
-        self._get, self._put, self._delete, self._drop = (
-            redis.register_script(_SHARED + script) for script in (_GET, _PUT, _DELETE, _DROP)
-        )
 
     async def get(self, group: str, name: str, renewed: int | None = None) -> bytes | None:
         """Return a value, see `StateValues.get`."""
-        found: bytes | None = await self._run(self._get, group, name, renewed or 0)
-        return found
+        return await _Get(*self._of(group), name, renewed or 0).run(self._redis)
 
     async def put(self, group: str, name: str, text: bytes, caller: str, seconds: int) -> bool:
         """Store a value, see `StateValues.put`."""
         limits = self._limits
         if _cost(name, text) > limits.by_value:
             return False
-        return bool(await self._run(self._put, group, name, text, caller, seconds, limits.by_caller, limits.most))
+        script = _Put(*self._of(group), name, text, caller, seconds, limits.by_caller, limits.most)
+        return await script.run(self._redis) == 1
 
     async def delete(self, group: str, name: str) -> None:
         """Remove a value."""
-        await self._run(self._delete, group, name)
+        await _Delete(*self._of(group), name).run(self._redis)
 
     async def drop(self, group: str) -> None:
         """Remove a group."""
-        await self._run(self._drop, group)
+        await _Drop(*self._of(group)).run(self._redis)
 
-    async def _run(self, script: Any, group: str, *arguments: str | bytes | int) -> Any:
-        keys = [f"{self._prefix}:{group}", f"{self._prefix}_bytes", f"{self._prefix}_ends"]
-        return await script(keys=keys, args=[group, *arguments])
+    def _of(self, group: str) -> tuple[str, str, str, str]:
+        """Return the first values of each script."""
+        return f"{self._prefix}:{group}", f"{self._prefix}_bytes", f"{self._prefix}_ends", group
 
 
-_SHARED = f"""
-local values, bytes, ends, group, name = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2]
+class _OfGroup(Script[Result]):
+    """The functions of all scripts."""
+
+    values: Key
+    sizes: Key
+    """The bytes of each group (`group:`), of each caller (`caller:`) and of all values (`all`), and the caller of each
+    group (`of:`). The key expires with the last group."""
+    ends: Key
+    """The time at which each group expires. The key expires with the last group."""
+    group: str
+
+    lua = f"""
 local now = tonumber(redis.call('TIME')[1])
 
 local function number(field)
-  return tonumber(redis.call('HGET', bytes, field) or 0)
+  return tonumber(redis.call('HGET', sizes, field) or 0)
 end
 
 local function add(field, amount)
-  if redis.call('HINCRBY', bytes, field, amount) <= 0 then redis.call('HDEL', bytes, field) end
+  if redis.call('HINCRBY', sizes, field, amount) <= 0 then redis.call('HDEL', sizes, field) end
 end
 
 local function count(of, amount)
   add('group:' .. of, amount)
-  local caller = redis.call('HGET', bytes, 'of:' .. of)
+  local caller = redis.call('HGET', sizes, 'of:' .. of)
   if caller then add('caller:' .. caller, amount) end  -- a Redis that is full may have dropped the counts
   add('all', amount)
 end
 
 local function forget(of)
-  if redis.call('HEXISTS', bytes, 'of:' .. of) == 1 then
+  if redis.call('HEXISTS', sizes, 'of:' .. of) == 1 then
     count(of, 0 - number('group:' .. of))  -- Redis cannot read -0
-    redis.call('HDEL', bytes, 'of:' .. of)
+    redis.call('HDEL', sizes, 'of:' .. of)
   end
   redis.call('ZREM', ends, of)
 end
 
-local function cost()
+local function cost(name)
   if redis.call('HEXISTS', values, name) == 0 then return 0 end
   return #name + #redis.call('HGET', values, name) + {VALUE_BYTES}
 end
@@ -208,44 +217,69 @@ end
 local function keep(seconds)
   redis.call('EXPIRE', values, seconds)
   redis.call('ZADD', ends, now + seconds, group)
-  for _, counts in ipairs({{ends, bytes}}) do
+  for _, counts in ipairs({{ends, sizes}}) do
     if redis.call('TTL', counts) < seconds then redis.call('EXPIRE', counts, seconds) end
   end
 end
 """
-"""The functions of all scripts.
 
-`bytes` has the bytes of each group (`group:`), of each caller (`caller:`) and of all values (`all`), and the caller of
-each group (`of:`). `ends` has the time at which each group expires. Both expire with the last group.
-"""
 
-_GET = """
+class _Get(_OfGroup[bytes | None]):
+    """Returns a value. `renewed` is the new lifetime of its group in seconds, or 0."""
+
+    name: str
+    renewed: int
+
+    lua = """
 local found = redis.call('HGET', values, name)
-if found and tonumber(ARGV[3]) > 0 then keep(tonumber(ARGV[3])) end
+if found and renewed > 0 then keep(renewed) end
 return found
 """
-_PUT = f"""
+
+
+class _Put(_OfGroup[int]):
+    """Stores a value. Returns 1, or 0 if a limit leaves no room for it."""
+
+    name: str
+    text: bytes
+    new_caller: str
+    seconds: int
+    most_of_caller: int
+    most: int
+
+    lua = f"""
 for _, ended in ipairs(redis.call('ZRANGEBYSCORE', ends, '-inf', now - 1, 'LIMIT', 0, 100)) do forget(ended) end
 if redis.call('EXISTS', values) == 0 then forget(group) end
-local text, seconds, most_of_caller, most = ARGV[3], tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
-local caller = redis.call('HGET', bytes, 'of:' .. group) or ARGV[4]
-local more = #name + #text + {VALUE_BYTES} - cost()
+local caller = redis.call('HGET', sizes, 'of:' .. group) or new_caller
+local more = #name + #text + {VALUE_BYTES} - cost(name)
 if more > 0 and (number('caller:' .. caller) + more > most_of_caller or number('all') + more > most) then return 0 end
-redis.call('HSET', bytes, 'of:' .. group, caller)
+redis.call('HSET', sizes, 'of:' .. group, caller)
 redis.call('HSET', values, name, text)
 count(group, more)
 keep(seconds)
 return 1
 """
-_DELETE = """
-local less = cost()
+
+
+class _Delete(_OfGroup[None]):
+    """Removes a value."""
+
+    name: str
+
+    lua = """
+local less = cost(name)
 if less > 0 then
   redis.call('HDEL', values, name)
   count(group, -less)
   if redis.call('EXISTS', values) == 0 then forget(group) end
 end
 """
-_DROP = """
+
+
+class _Drop(_OfGroup[None]):
+    """Removes a group."""
+
+    lua = """
 redis.call('DEL', values)
 forget(group)
 """

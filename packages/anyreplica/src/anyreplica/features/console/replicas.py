@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from anyreplica.process.tasks import background_task
 from anyreplica.shared.lost_redis import patiently
 from anyreplica.shared.outage import Outage
+from anyreplica.shared.script import Key, Script
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -22,26 +23,34 @@ _EVERY_SECONDS = 1.0
 _GONE_SECONDS = 10
 """Age in seconds after which the record of a replica is removed."""
 
-_EXCHANGE = """
+
+class _Exchange(Script[list[list[bytes]]]):
+    """Writes the record of a replica, removes old records, and returns the others with their ages, by the clock of
+    Redis."""
+
+    records: Key
+    replica: str
+    record: str
+    gone_seconds: int
+
+    lua = """
 local now = redis.call('TIME')
 now = now[1] + now[2] / 1000000
-redis.call('HSET', KEYS[1], ARGV[1], string.format('%.3f', now) .. ' ' .. ARGV[2])
-redis.call('EXPIRE', KEYS[1], ARGV[3])
+redis.call('HSET', records, replica, string.format('%.3f', now) .. ' ' .. record)
+redis.call('EXPIRE', records, gone_seconds)
 local found = {}
-local all = redis.call('HGETALL', KEYS[1])
+local all = redis.call('HGETALL', records)
 for i = 1, #all, 2 do
-    local at, record = string.match(all[i + 1], '^([^ ]+) (.*)$')
+    local at, other = string.match(all[i + 1], '^([^ ]+) (.*)$')
     local age = now - tonumber(at)
-    if age > tonumber(ARGV[3]) then
-        redis.call('HDEL', KEYS[1], all[i])
+    if age > gone_seconds then
+        redis.call('HDEL', records, all[i])
     else
-        found[#found + 1] = {string.format('%.3f', age), record}
+        found[#found + 1] = {string.format('%.3f', age), other}
     end
 end
 return found
 """
-"""A script that writes the record of a replica, removes old records, and returns the others with their ages, by the
-clock of Redis."""
 
 
 class KnownReplicas:
@@ -57,7 +66,6 @@ class KnownReplicas:
     def __init__(self, redis: "Redis | None", prefix: str, name: str, state: Callable[[], dict[str, Any]]) -> None:
         self._redis = redis
         self._key = f"{prefix}:console:replicas"
-        self._script = None if redis is None else redis.register_script(_EXCHANGE)
         self._identity = f"{name}:{secrets.token_hex(4)}"  # several replicas on one machine may have the same name
         self._state = state
         self._outage = Outage(logger, "the console shows one replica only")
@@ -96,7 +104,6 @@ class KnownReplicas:
             await asyncio.sleep(_EVERY_SECONDS)
 
     async def _exchange(self) -> list[dict[str, Any]]:
-        assert self._script is not None  # noqa: S101
-        record = json.dumps(self._state())
-        found = await self._script(keys=[self._key], args=[self._identity, record, _GONE_SECONDS])
+        assert self._redis is not None  # noqa: S101
+        found = await _Exchange(self._key, self._identity, json.dumps(self._state()), _GONE_SECONDS).run(self._redis)
         return [{**json.loads(each), "seconds_ago": float(age)} for age, each in found]

@@ -18,6 +18,7 @@ from anyreplica.process.tasks import background_task
 from anyreplica.settings.rate import Rate
 from anyreplica.shared.outage import Outage
 from anyreplica.shared.peers import Peers
+from anyreplica.shared.script import Keys, Script
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -30,26 +31,40 @@ _RETRY_SECONDS = 0.5
 _REPORT_SECONDS = 2.0
 """Time between two reports to Redis of the calls that are still in flight."""
 
-_TAKE = """
+
+class _Take(Script[list[bytes]]):
+    """Takes tokens for several groups of calls.
+
+    The answer for each key: number of granted calls, remaining tokens, and seconds until the next call is possible.
+    """
+
+    buckets: Keys
+    replica: str
+    fresh: float
+    """Time in seconds for which the report of another replica counts."""
+    numbers: list[float]
+    """For each key: tokens per second, burst, limit of calls in flight, cost of a call, number of calls that wait, and
+    number of the caller's calls in flight on this replica."""
+
+    lua = """
 local time = redis.call('TIME')
 local now = time[1] + time[2] / 1000000
-local replica, fresh = ARGV[1], tonumber(ARGV[2])
-local answers, begun = {}, {}
+local answers, started = {}, {}
 for number, key in ipairs(KEYS) do
   local at = number * 6 - 3
   local per_second, burst, most = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
   local cost, granted, mine = tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4]), tonumber(ARGV[at + 5])
-  mine = mine + (begun[key] or 0)
-  local kept = redis.call('HMGET', key, 'tokens', 'time')
-  local tokens, wait = tonumber(kept[1]) or burst, 0
-  tokens = math.min(burst, tokens + math.max(0, now - (tonumber(kept[2]) or now)) * per_second)
+  mine = mine + (started[key] or 0)
+  local bucket = redis.call('HMGET', key, 'tokens', 'time')
+  local tokens, wait = tonumber(bucket[1]) or burst, 0
+  tokens = math.min(burst, tokens + math.max(0, now - (tonumber(bucket[2]) or now)) * per_second)
   if granted > 0 and most > 0 then
     local running = mine
-    local said = redis.call('HGETALL', key)
-    for index = 1, #said, 2 do
-      local other = string.match(said[index], '^at:(.*)')
+    local fields = redis.call('HGETALL', key)
+    for index = 1, #fields, 2 do
+      local other = string.match(fields[index], '^at:(.*)')
       if other and other ~= replica then
-        local count, when = string.match(said[index + 1], '^(%d+) (.*)')
+        local count, when = string.match(fields[index + 1], '^(%d+) (.*)')
         if now - tonumber(when) < fresh then running = running + tonumber(count) end
       end
     end
@@ -66,7 +81,7 @@ for number, key in ipairs(KEYS) do
   redis.call('HSET', key, 'tokens', string.format('%.6f', tokens), 'time', string.format('%.6f', now))
   if most > 0 then
     mine = mine + granted
-    begun[key] = (begun[key] or 0) + granted
+    started[key] = (started[key] or 0) + granted
   end
   if most > 0 and mine > 0 then
     redis.call('HSET', key, 'at:' .. replica, string.format('%d %.6f', mine, now))
@@ -78,13 +93,6 @@ for number, key in ipairs(KEYS) do
   answers[number] = string.format('%d %.6f %.6f', granted, tokens, wait)
 end
 return answers
-"""
-"""A script that takes tokens for several groups of calls.
-
-The first two arguments: the name of this replica, and the time in seconds for which the report of another replica
-counts. The arguments of each key: tokens per second, burst, limit of calls in flight, cost of a call, number of calls
-that wait, and number of the caller's calls in flight on this replica. The answer for each key: number of granted calls,
-remaining tokens, and seconds until the next call is possible.
 """
 
 
@@ -121,7 +129,6 @@ class SharedBuckets:
         self._replica = replica
         self._peers = peers
         self._answer_seconds = answer_seconds
-        self._script = redis.register_script(_TAKE)
         self._pending: dict[tuple[str, float, int], _PendingTake] = {}
         self._asking = False
         self._own = Buckets()
@@ -176,15 +183,15 @@ class SharedBuckets:
     async def _answer(self, pending: list[_PendingTake]) -> None:
         for take in pending:
             take.answers = [answer for answer in take.answers if not answer.done()]  # a client may have gone
-        said = await self._ask_redis(pending)
-        if said is None:
+        verdicts = await self._ask_redis(pending)
+        if verdicts is None:
             for take in [*pending, *self._pending.values()]:
                 for answer in take.answers:
                     if not answer.done():
                         answer.set_result(self._by_share(take.name, take.rate, take.cost))
             self._pending = {}
         else:
-            for take, (granted, refused) in zip(pending, said, strict=True):
+            for take, (granted, refused) in zip(pending, verdicts, strict=True):
                 self._answer_calls(take, granted, refused)
         self._asking = bool(self._pending)
         if self._pending:
@@ -201,16 +208,17 @@ class SharedBuckets:
 
     async def _ask_redis(self, pending: list[_PendingTake]) -> list[tuple[int, Verdict]] | None:
         """Return for each take the number of granted calls and the verdict for the others. None: no answer."""
-        arguments: list[str | float] = [self._replica, 3 * _REPORT_SECONDS]
+        numbers: list[float] = []
         for take in pending:
             rate, running = take.rate, self._own.running.get(take.name, 0)
-            arguments += [rate.per_second, rate.burst, rate.concurrent, take.cost, len(take.answers), running]
+            numbers += [rate.per_second, rate.burst, rate.concurrent, take.cost, len(take.answers), running]
+        script = _Take([self._key(take.name) for take in pending], self._replica, 3 * _REPORT_SECONDS, numbers)
         was_degraded = self.degraded
         with self._outage.best_effort():
             async with asyncio.timeout(self._answer_seconds):
-                said = await self._script(keys=[self._key(take.name) for take in pending], args=arguments)
+                found = await script.run(self._redis)
             try:
-                return [_read(answer) for answer in said]
+                return [_read(answer) for answer in found]
             except ValueError as error:  # without an answer, the calls would wait for ever
                 raise OSError(str(error)) from None
         if not was_degraded:

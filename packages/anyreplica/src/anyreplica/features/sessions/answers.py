@@ -12,6 +12,7 @@ from cachetools import FIFOCache
 from anyreplica.features.sessions.ended_sessions import LocalEndedSessions, RedisEndedSessions
 from anyreplica.shared.lost_redis import patiently, retry_for, translate_redis_errors
 from anyreplica.shared.notifier import Notifier, RedisNotifier
+from anyreplica.shared.script import Key, Script
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -177,9 +178,6 @@ class RedisAnswers:
         self._keep = int(seconds) + _SLACK_SECONDS
         self._poll_seconds = poll_seconds
         self._ended_sessions = RedisEndedSessions(redis, prefix, most)
-        self._expect = redis.register_script(_EXPECT)
-        self._deliver = redis.register_script(_DELIVER)
-        self._forget = redis.register_script(_FORGET)
 
     @asynccontextmanager
     async def waiting(
@@ -203,16 +201,23 @@ class RedisAnswers:
                     await asyncio.shield(self.forget((identity,), session))
 
     async def _begin(self, identity: str, session: str, seconds: float) -> int:
-        keys = [self._request(identity), self._ended(session), self._answer(identity)]
-        with translate_redis_errors():
-            return int(await self._expect(keys=keys, args=[session, int(seconds) + self._keep]))
+        keys = self._request(identity), self._answer(identity), self._ended(session)
+        return await _Expect(*keys, session, int(seconds) + self._keep).run(self._redis)
 
     async def deliver(self, identity: str, session: str, answer: bytes, *, again: bool = False) -> Delivery:
-        keys = [self._request(identity), self._answer(identity), self._ended(session)]
-        args: list[bytes | str | int] = [session, answer, self._keep, self._notifier.channel, identity, int(again)]
-        args.append(_SLACK_SECONDS)
-        with translate_redis_errors():
-            delivery: bytes = await self._deliver(keys=keys, args=args)
+        script = _Deliver(
+            request=self._request(identity),
+            stored=self._answer(identity),
+            ended=self._ended(session),
+            session=session,
+            answer=answer,
+            answer_seconds=self._keep,
+            request_seconds=_SLACK_SECONDS,
+            channel=self._notifier.channel,
+            identity=identity,
+            again=again,
+        )
+        delivery = await script.run(self._redis)
         return delivery.decode()  # type: ignore[return-value]
 
     async def _wait(self, identity: str, woken: asyncio.Event, seconds: float) -> bytes:
@@ -232,10 +237,10 @@ class RedisAnswers:
                 raise TimeoutError
 
     async def forget(self, identities: Iterable[str], session: str) -> None:
-        with contextlib.suppress(OSError), translate_redis_errors():
+        with contextlib.suppress(OSError):
             for identity in identities:
-                keys = [self._request(identity), self._answer(identity)]
-                await self._forget(keys=keys, args=[session, _LATE_SECONDS])
+                script = _Forget(self._request(identity), self._answer(identity), session, _LATE_SECONDS)
+                await script.run(self._redis)
 
     async def end(self, session: str, expires: float, caller: str) -> str:
         return await self._ended_sessions.add(self._ended(session), expires, caller)
@@ -256,40 +261,70 @@ class RedisAnswers:
 
 _SESSION_ENDED, _ANSWERED = 0, 2
 
-_EXPECT = """
-if redis.call('EXISTS', KEYS[2]) == 1 then return 0 end
-if redis.call('EXISTS', KEYS[3]) == 1 then return 2 end
-redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])
+
+class _Expect(Script[int]):
+    """Notes a waiting request. Returns `_SESSION_ENDED`, `_ANSWERED`, or 1 if the request now waits."""
+
+    request: Key
+    stored: Key
+    ended: Key
+    session: str
+    seconds: int
+
+    lua = """
+if redis.call('EXISTS', ended) == 1 then return 0 end
+if redis.call('EXISTS', stored) == 1 then return 2 end
+redis.call('SET', request, session, 'EX', seconds)
 return 1
 """
-"""A script that notes a waiting request, unless its session has ended or it is already answered."""
 
-_DELIVER = """
-if redis.call('EXISTS', KEYS[3]) == 1 then return 'ended' end
-local waiting = redis.call('GET', KEYS[1])
-local accepted = 'accepted:' .. ARGV[1] .. ':' .. redis.sha1hex(ARGV[2])
-if ARGV[6] == '1' and waiting == accepted then return 'accepted' end
-if waiting == 'late:' .. ARGV[1] then return 'late' end
-if waiting ~= ARGV[1] then return 'unknown' end
-redis.call('SET', KEYS[2], ARGV[2], 'EX', ARGV[3])
-redis.call('SET', KEYS[1], accepted, 'EX', ARGV[7])
-redis.call('PUBLISH', ARGV[4], ARGV[5])
+
+class _Deliver(Script[bytes]):
+    """Stores the first answer of the right session, and wakes the call that waits for it. Returns a `Delivery`.
+
+    The key of the request then has a hash of the answer. A replica that tries again finds it, even if the call has
+    taken and deleted the answer by then.
+    """
+
+    request: Key
+    stored: Key
+    ended: Key
+    session: str
+    answer: bytes
+    answer_seconds: int
+    request_seconds: int
+    channel: str
+    identity: str
+    again: bool
+
+    lua = """
+if redis.call('EXISTS', ended) == 1 then return 'ended' end
+local waiting = redis.call('GET', request)
+local accepted = 'accepted:' .. session .. ':' .. redis.sha1hex(answer)
+if again == 1 and waiting == accepted then return 'accepted' end
+if waiting == 'late:' .. session then return 'late' end
+if waiting ~= session then return 'unknown' end
+redis.call('SET', stored, answer, 'EX', answer_seconds)
+redis.call('SET', request, accepted, 'EX', request_seconds)
+redis.call('PUBLISH', channel, identity)
 return 'accepted'
 """
-"""A script that stores the first answer of the right session, and wakes the call that waits for it.
 
-The key of the request then has a hash of the answer. A replica that tries again finds it, even if the call has taken
-and deleted the answer by then.
-"""
 
-_FORGET = """
-if redis.call('UNLINK', KEYS[2]) == 0 and redis.call('GET', KEYS[1]) == ARGV[1] then
-    redis.call('SET', KEYS[1], 'late:' .. ARGV[1], 'EX', ARGV[2])
+class _Forget(Script[int]):
+    """Deletes the answer to a request that no longer waits. If there is none yet, a later answer is `late`."""
+
+    request: Key
+    stored: Key
+    session: str
+    late_seconds: int
+
+    lua = """
+if redis.call('UNLINK', stored) == 0 and redis.call('GET', request) == session then
+    redis.call('SET', request, 'late:' .. session, 'EX', late_seconds)
 end
 return 1
 """
-"""A script that deletes the answer to a request that no longer waits. If there is none yet, an answer that arrives
-after this is `late`."""
 
 
 def answers(redis: "Redis | None", prefix: str, notifier: Notifier, seconds: float, most: int) -> Answers:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from anyreplica.auth.caller import digest
 from anyreplica.http.limits import Shares
 from anyreplica.shared.expiring import Expiring
-from anyreplica.shared.lost_redis import translate_redis_errors
+from anyreplica.shared.script import Key, Script
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -72,8 +72,8 @@ class RedisEndedSessions:
 
     def __init__(self, redis: "Redis", prefix: str, most: int) -> None:
         self._most, self._share = most, Shares(most).share
+        self._redis = redis
         self._prefix = prefix
-        self._add = redis.register_script(_ADD)
 
     async def add(self, key: str, expires: float, caller: str) -> str:
         """Set the key of a note. Return an empty text, or which limit leaves no room for the note.
@@ -84,17 +84,27 @@ class RedisEndedSessions:
         now = time.time()
         seconds = max(1, math.ceil(expires - now))
         counts = f"{self._prefix}:session_ended_counts"
-        limits = [self._share // ENDED_BYTES, self._most // ENDED_BYTES]
-        with translate_redis_errors():
-            name: bytes = await self._add(
-                keys=[key, f"{counts}:{digest(caller)[:32]}", counts], args=[int(now), seconds, _PARTS, *limits]
-            )
+        limits = self._share // ENDED_BYTES, self._most // ENDED_BYTES
+        script = _AddNote(key, f"{counts}:{digest(caller)[:32]}", counts, int(now), seconds, _PARTS, *limits)
+        name = await script.run(self._redis)
         return _refusal(self._most, self._share, name.decode()) if name else ""
 
 
-_ADD = """
-local now, seconds, parts = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-if redis.call('EXISTS', KEYS[1]) == 1 then return '' end
+class _AddNote(Script[bytes]):
+    """Sets the key of a note. Returns an empty text, or whose limit leaves no room for it: `caller` or `server`."""
+
+    note: Key
+    counts_of_caller: Key
+    counts_of_all: Key
+    now: int
+    seconds: int
+    """Time until the note expires."""
+    parts: int
+    most_of_caller: int
+    most: int
+
+    lua = """
+if redis.call('EXISTS', note) == 1 then return '' end
 local function count(key)
   local sum, found = 0, redis.call('HGETALL', key)
   for index = 1, #found, 2 do
@@ -103,20 +113,15 @@ local function count(key)
   end
   return sum
 end
-if count(KEYS[2]) >= tonumber(ARGV[4]) then return 'caller' end
-if count(KEYS[3]) >= tonumber(ARGV[5]) then return 'server' end
+if count(counts_of_caller) >= most_of_caller then return 'caller' end
+if count(counts_of_all) >= most then return 'server' end
 local width = 1
 while width * parts < seconds do width = width * 2 end
 local ends = math.ceil((now + seconds) / width) * width
-for index = 2, 3 do
-  redis.call('HINCRBY', KEYS[index], ends, 1)
-  if redis.call('TTL', KEYS[index]) < seconds then redis.call('EXPIRE', KEYS[index], seconds) end
+for _, counts in ipairs({counts_of_caller, counts_of_all}) do
+  redis.call('HINCRBY', counts, ends, 1)
+  if redis.call('TTL', counts) < seconds then redis.call('EXPIRE', counts, seconds) end
 end
-redis.call('SET', KEYS[1], '', 'EX', seconds)
+redis.call('SET', note, '', 'EX', seconds)
 return ''
-"""
-"""A script that sets the key of a note, unless a limit leaves no room for it.
-
-KEYS: the note, the counts of the caller, the counts of all.
-ARGV: now, seconds until the note expires, number of parts, maximum number of notes of the caller, and of all.
 """

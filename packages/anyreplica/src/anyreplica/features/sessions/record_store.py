@@ -11,6 +11,7 @@ from anyreplica.features.sessions.session import Session
 from anyreplica.http.limits import Shares
 from anyreplica.shared.expiring import Expiring
 from anyreplica.shared.lost_redis import translate_redis_errors
+from anyreplica.shared.script import Key, Result, Script
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -161,43 +162,66 @@ class RedisRecords:
     def __init__(self, redis: "Redis", prefix: str, most: int) -> None:
         self._redis = redis
         self._prefix = prefix
-        self._shares = [most, Shares(most).share]
-        self._write = redis.register_script(_COUNT + _WRITE)
-        self._remove = redis.register_script(_COUNT + _REMOVE)
-        self._drop = redis.register_script(_COUNT + _DROP)
+        self._most = most
 
     async def read(self, session: Session) -> dict[str, str]:
         with translate_redis_errors():
-            fields: Any = await self._redis.hgetall(self._keys(session)[0])
+            fields: Any = await self._redis.hgetall(self._record(session))
         return {name.decode(): value.decode() for name, value in fields.items() if name != b"caller"}
 
     async def write(self, session: Session, caller: str, name: str, value: str) -> WriteOutcome:
-        limits = [MOST_RESOURCES, MOST_URI_BYTES, *self._shares, RECORD_BYTES, URI_BYTES]
-        arguments = [*self._arguments(session), name, value, digest(caller)[:32], *limits]
-        with translate_redis_errors():
-            written: bytes = await self._write(keys=self._keys(session), args=arguments)
+        script = _Write(
+            *self._of(session),
+            field=name,
+            value=value,
+            caller=digest(caller)[:32],
+            most_uris=MOST_RESOURCES,
+            most_uri_bytes=MOST_URI_BYTES,
+            most=self._most,
+            share=Shares(self._most).share,
+            record_bytes=RECORD_BYTES,
+            uri_bytes=URI_BYTES,
+        )
+        written = await script.run(self._redis)
         return written.decode()  # type: ignore[return-value]
 
     async def remove(self, session: Session, name: str, value: str) -> None:
-        with translate_redis_errors():
-            await self._remove(keys=self._keys(session), args=[*self._arguments(session), name, value, URI_BYTES])
+        await _Remove(*self._of(session), name, value, URI_BYTES).run(self._redis)
 
     async def drop(self, session: Session) -> None:
-        with translate_redis_errors():
-            await self._drop(keys=self._keys(session), args=self._arguments(session))
+        await _Drop(*self._of(session)).run(self._redis)
 
-    def _keys(self, session: Session) -> list[str]:
-        names = (f"session:{session.key}", "session_callers", "session_ends", "session_bytes")
-        return [f"{self._prefix}:{name}" for name in names]
+    def _record(self, session: Session) -> str:
+        return f"{self._prefix}:session:{session.key}"
 
-    def _arguments(self, session: Session) -> list[str | int]:
-        now = int(time.time())
-        return [self._prefix, session.key, now, max(now + 1, int(session.expires))]
+    def _of(self, session: Session) -> tuple[str, str, str, str, str, str, int, int]:
+        """Return the first values of each script."""
+        prefix, now = self._prefix, int(time.time())
+        counts = f"{prefix}:session_callers", f"{prefix}:session_ends", f"{prefix}:session_bytes"
+        return self._record(session), *counts, prefix, session.key, now, max(now + 1, int(session.expires))
 
 
-_COUNT = """
-local record, callers, ends, total = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local prefix, session, now, expires = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+class _Counting(Script[Result]):
+    """The beginning of each script: functions that count, and the end of the counts of records that have expired.
+
+    A key of counts expires with the last record that it counts. If the counts of a caller's sessions have expired
+    before this script has seen it, all records of the caller have expired, too.
+    """
+
+    record: Key
+    callers: Key
+    """The bytes of each caller."""
+    ends: Key
+    """The time at which each record expires."""
+    total: Key
+    """The bytes of all records."""
+    prefix: str
+    session: str
+    now: int
+    expires: int
+    """Time at which the session expires."""
+
+    lua = """
 local function record_of(name) return prefix .. ':session:' .. name end
 local function sizes_of(caller) return prefix .. ':session_sizes:' .. caller end
 local function used_by(caller) return tonumber(redis.call('ZSCORE', callers, caller) or '0') end
@@ -228,22 +252,25 @@ for _, each in ipairs(redis.call('ZRANGEBYSCORE', ends, '-inf', now, 'LIMIT', 0,
 end
 local function uri_of(field) return string.match(field, '^resource:(.*)') end
 """
-"""The beginning of each script: functions that count, and the end of the counts of records that have expired.
 
-KEYS: the record, the bytes by caller, the expiry times of all records, the bytes of all records.
-ARGV: prefix of the keys, session, now, time at which the session expires.
 
-A key of counts expires with the last record that it counts. If the counts of a caller's sessions have expired before
-this script has seen it, all records of the caller have expired, too.
-"""
+class _Write(_Counting[bytes]):
+    """Writes a field, unless a limit leaves no room for it. Returns a `WriteOutcome`."""
 
-_WRITE = """
-local field, value, caller = ARGV[5], ARGV[6], ARGV[7]
-local most_uris, most_uri_bytes = tonumber(ARGV[8]), tonumber(ARGV[9])
-local most, share = tonumber(ARGV[10]), tonumber(ARGV[11])
+    field: str
+    value: str
+    caller: str
+    most_uris: int
+    most_uri_bytes: int
+    most: int
+    share: int
+    record_bytes: int
+    uri_bytes: int
+
+    lua = """
 local cost = 0
 local owner = redis.call('HGET', record, 'caller')
-if not owner then owner, cost = caller, tonumber(ARGV[12]) end
+if not owner then owner, cost = caller, record_bytes end
 local uri = uri_of(field)
 if uri and redis.call('HEXISTS', record, field) == 0 then
   local count, bytes = 1, #uri
@@ -252,7 +279,7 @@ if uri and redis.call('HEXISTS', record, field) == 0 then
     if other then count, bytes = count + 1, bytes + #other end
   end
   if count > most_uris or bytes > most_uri_bytes then return 'session' end
-  cost = cost + #uri + tonumber(ARGV[13])
+  cost = cost + #uri + uri_bytes
 end
 if cost > 0 then
   local wanted = used_by(owner) + cost
@@ -271,33 +298,37 @@ redis.call('HSET', record, 'caller', owner, field, value)
 redis.call('EXPIRE', record, expires - now)
 return 'written'
 """
-"""A script that writes a field, unless a limit leaves no room for it.
 
-ARGV: field, value, caller, maximum number of subscriptions and bytes of URIs of the session, maximum number of bytes of
-all records and of those of the caller, bytes that a record and a subscription count.
-"""
 
-_REMOVE = """
-local field = ARGV[5]
+class _Remove(_Counting[int]):
+    """Removes a field if it has this value, and a record without fields."""
+
+    field: str
+    value: str
+    uri_bytes: int
+
+    lua = """
 local owner = redis.call('HGET', record, 'caller')
-if redis.call('HGET', record, field) ~= ARGV[6] then return 0 end
+if redis.call('HGET', record, field) ~= value then return 0 end
 redis.call('HDEL', record, field)
 if owner and redis.call('HLEN', record) == 1 then
   redis.call('DEL', record)
   drop(session, owner)
 elseif owner and uri_of(field) then
-  add(session, owner, -#uri_of(field) - tonumber(ARGV[7]))
+  add(session, owner, -#uri_of(field) - uri_bytes)
 end
 return 1
 """
-"""A script that removes a field if it has this value, and a record without fields."""
 
-_DROP = """
+
+class _Drop(_Counting[int]):
+    """Removes a record."""
+
+    lua = """
 local owner = redis.call('HGET', record, 'caller')
 if owner then drop(session, owner) end
 return redis.call('DEL', record)
 """
-"""A script that removes a record."""
 
 
 def record_store(redis: "Redis | None", prefix: str, most: int) -> RecordStore:

@@ -16,6 +16,7 @@ from anyreplica.features.sessions.event_store import (
 )
 from anyreplica.features.sessions.resume_bytes import EVENT_BYTES
 from anyreplica.shared.lost_redis import translate_redis_errors
+from anyreplica.shared.script import Key, Result, Script
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -34,11 +35,6 @@ class RedisEvents:
         self._prefix = prefix
         self._seconds = int(seconds) + SLACK_SECONDS
         self._channel = channel
-        self._append = redis.register_script(_OWNED + _APPEND)
-        self._wait_in_round = redis.register_script(_OWNED + _WAIT_IN_ROUND)
-        self._end_round = redis.register_script(_OWNED + _END_ROUND)
-        self._set_owner = redis.register_script(_OWNED + _SET_OWNER)
-        self._read = redis.register_script(_READ)
 
     async def begin(self, stream: str, session: str, owner: str, request: str) -> None:
         fields: Any = {"session": session, "reader": "", "whole": "0", "owner": owner, "request": request}
@@ -52,18 +48,25 @@ class RedisEvents:
         self, stream: str, owner: str, event: bytes, mark: str, limit: int, *, last: bool, delivered: bool
     ) -> WrittenEvent:
         seconds = DELIVERED_SECONDS if last and delivered else self._seconds
-        keys = [self._about(stream), self._events(stream)]
-        args: list[bytes | str | int] = [owner, event, int(last), seconds, MOST_EVENTS, limit, EVENT_BYTES]
-        args += [self._channel, name_of(stream), mark]
-        with translate_redis_errors():
-            written = await self._append(keys=keys, args=args)
+        script = _Append(
+            about=self._about(stream),
+            owner=owner,
+            events=self._events(stream),
+            event=event,
+            mark=mark,
+            last=last,
+            seconds=seconds,
+            most_events=MOST_EVENTS,
+            most_bytes=limit,
+            event_bytes=EVENT_BYTES,
+            channel=self._channel,
+            stream=name_of(stream),
+        )
+        written = await script.run(self._redis)
         return WrittenEvent(written) if isinstance(written, int) else WrittenEvent(*map(int, written))
 
     async def read(self, stream: str, session: str, after: int) -> EventPart | None:
-        keys = [self._events(stream), self._about(stream)]
-        args: list[str | int] = [session, after, PART_BYTES]
-        with translate_redis_errors():
-            found = await self._read(keys=keys, args=args)
+        found = await _Read(self._about(stream), self._events(stream), session, after, PART_BYTES).run(self._redis)
         if not found:
             return None
         has_more, whole, reader, owner, request, dropped, *events = found
@@ -84,22 +87,20 @@ class RedisEvents:
         return (_LIFE_MILLISECONDS - left) / 1000 if left >= 0 else math.inf
 
     async def wait_in_round(self, stream: str, owner: str, sealed: str, number: int) -> bool:
-        with translate_redis_errors():
-            return bool(await self._wait_in_round(keys=[self._about(stream)], args=[owner, sealed, number]) != FOREIGN)
+        return await _WaitInRound(self._about(stream), owner, sealed, number).run(self._redis) != FOREIGN
 
     async def end_round(self, stream: str, owner: str, number: int) -> bool:
-        with translate_redis_errors():
-            return bool(await self._end_round(keys=[self._about(stream)], args=[owner, number]) != FOREIGN)
+        return await _EndRound(self._about(stream), owner, number).run(self._redis) != FOREIGN
 
     async def give_up(self, stream: str, owner: str, sealed: str, number: int) -> bool:
-        with translate_redis_errors():
-            args: list[str | int] = [owner, "", self._channel, name_of(stream), sealed, number]
-            return await self._set_owner(keys=[self._about(stream)], args=args) not in (_BUSY, UNKNOWN)
+        place = self._about(stream), owner, self._channel, name_of(stream)
+        script = _SetOwner(*place, new_owner="", sealed=sealed, number=number)
+        return await script.run(self._redis) not in (_BUSY, UNKNOWN)
 
     async def take_over(self, stream: str, lost: str, owner: str) -> str | None:
-        with translate_redis_errors():
-            args: list[str | int] = [lost, owner, self._channel, name_of(stream), "", 0]
-            sealed = await self._set_owner(keys=[self._about(stream)], args=args)
+        place = self._about(stream), lost, self._channel, name_of(stream)
+        script = _SetOwner(*place, new_owner=owner, sealed="", number=0)
+        sealed = await script.run(self._redis)
         return sealed.decode() if isinstance(sealed, bytes) else None
 
     async def set_reader(self, stream: str, reader: str) -> None:
@@ -131,75 +132,123 @@ class RedisEvents:
         return f"{self._prefix}:call:{stream}"
 
 
-_OWNED = """
-local found = redis.call('HMGET', KEYS[1], 'owner', 'whole', 'round', 'left')
+class _OfOwner(Script[Result]):
+    """The beginning of each script that changes a call: only its owner may do it, and only before the last event.
+
+    Returns `UNKNOWN` if the call is not known, and `FOREIGN` if its owner is another one or the last event is written.
+    """
+
+    about: Key
+    owner: str
+
+    lua = """
+local found = redis.call('HMGET', about, 'owner', 'whole', 'round', 'left')
 if not found[1] then return -1 end
-if found[1] ~= ARGV[1] or found[2] == '1' then return 0 end
+if found[1] ~= owner or found[2] == '1' then return 0 end
 local left = tonumber(found[4] or '-1')
 """
-"""The beginning of each script that changes a call: only its owner may do it, and only before the last event."""
 
-_APPEND = """
-local about = redis.call('HMGET', KEYS[1], 'newest', 'dropped', 'size')
-local dropped, size = tonumber(about[2] or '0'), tonumber(about[3] or '0')
-if about[1] == ARGV[10] then return {dropped + redis.call('LLEN', KEYS[2]), size} end
-local most, limit, each = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
-local count = redis.call('RPUSH', KEYS[2], ARGV[2])
-size = size + #ARGV[2] + each
-while count > 0 and (size > limit or count > most) do
-    size = size - #redis.call('LPOP', KEYS[2]) - each
+
+class _Append(_OfOwner[int | list[int]]):
+    """Writes an event, drops the oldest events beyond the limits, and wakes the readers of the events."""
+
+    events: Key
+    event: bytes
+    mark: str
+    last: bool
+    seconds: int
+    most_events: int
+    most_bytes: int
+    event_bytes: int
+    channel: str
+    stream: str
+
+    lua = """
+local state = redis.call('HMGET', about, 'newest', 'dropped', 'size')
+local dropped, size = tonumber(state[2] or '0'), tonumber(state[3] or '0')
+if state[1] == mark then return {dropped + redis.call('LLEN', events), size} end
+local count = redis.call('RPUSH', events, event)
+size = size + #event + event_bytes
+while count > 0 and (size > most_bytes or count > most_events) do
+    size = size - #redis.call('LPOP', events) - event_bytes
     dropped = dropped + 1
     count = count - 1
 end
-redis.call('HSET', KEYS[1], 'whole', ARGV[3], 'newest', ARGV[10], 'dropped', dropped, 'size', size)
-redis.call('EXPIRE', KEYS[1], ARGV[4])
-redis.call('EXPIRE', KEYS[2], ARGV[4])
-redis.call('PUBLISH', ARGV[8], ARGV[9])
+redis.call('HSET', about, 'whole', last, 'newest', mark, 'dropped', dropped, 'size', size)
+redis.call('EXPIRE', about, seconds)
+redis.call('EXPIRE', events, seconds)
+redis.call('PUBLISH', channel, stream)
 return {dropped + count, size}
 """
-"""A script that writes an event, drops the oldest events beyond the limits, and wakes the readers of the events."""
 
-_WAIT_IN_ROUND = """
-if left < tonumber(ARGV[3]) then redis.call('HSET', KEYS[1], 'round', ARGV[2]) end
+
+class _WaitInRound(_OfOwner[int]):
+    sealed: str
+    number: int
+
+    lua = """
+if left < number then redis.call('HSET', about, 'round', sealed) end
 return 1
 """
 
-_END_ROUND = """
-redis.call('HDEL', KEYS[1], 'round')
-redis.call('HSET', KEYS[1], 'left', ARGV[2])
+
+class _EndRound(_OfOwner[int]):
+    number: int
+
+    lua = """
+redis.call('HDEL', about, 'round')
+redis.call('HSET', about, 'left', number)
 return 1
 """
 
-_SET_OWNER = """
+
+class _SetOwner(_OfOwner[int | bytes]):
+    """Changes the owner of a call that waits for its client, and returns the sealed round."""
+
+    channel: str
+    stream: str
+    new_owner: str
+    sealed: str
+    number: int
+
+    lua = """
 local round = found[3]
-if not round and ARGV[5] ~= '' and left < tonumber(ARGV[6]) then
-    round = ARGV[5]
-    redis.call('HSET', KEYS[1], 'round', round)
+if not round and sealed ~= '' and left < number then
+    round = sealed
+    redis.call('HSET', about, 'round', round)
 end
 if not round then return '' end
-redis.call('HSET', KEYS[1], 'owner', ARGV[2])
-redis.call('PUBLISH', ARGV[3], ARGV[4])
+redis.call('HSET', about, 'owner', new_owner)
+redis.call('PUBLISH', channel, stream)
 return round
 """
-"""A script that changes the owner of a call that waits for its client, and returns the sealed round."""
 
-_READ = """
-if redis.call('HGET', KEYS[2], 'session') ~= ARGV[1] then return {} end
-local about = redis.call('HMGET', KEYS[2], 'whole', 'reader', 'owner', 'request', 'dropped')
-local found = {0, unpack(about)}
-local place, size = math.max(0, tonumber(ARGV[2]) - tonumber(about[5] or '0')), 0
+
+class _Read(Script[list[Any]]):
+    """Returns the first events of a call after a number, if the call belongs to the session."""
+
+    about: Key
+    events: Key
+    session: str
+    after: int
+    most_bytes: int
+
+    lua = """
+if redis.call('HGET', about, 'session') ~= session then return {} end
+local fields = redis.call('HMGET', about, 'whole', 'reader', 'owner', 'request', 'dropped')
+local found = {0, unpack(fields)}
+local place, size = math.max(0, after - tonumber(fields[5] or '0')), 0
 while true do
-    local events = redis.call('LRANGE', KEYS[1], place, place + 99)
-    for number, event in ipairs(events) do
+    local part = redis.call('LRANGE', events, place, place + 99)
+    for number, event in ipairs(part) do
         size = size + #event
-        if size > tonumber(ARGV[3]) and #found > 6 then
+        if size > most_bytes and #found > 6 then
             found[1] = 1
             return found
         end
         table.insert(found, event)
     end
-    if #events < 100 then return found end
+    if #part < 100 then return found end
     place = place + 100
 end
 """
-"""A script that returns the first events of a call after a number, if the call belongs to the session."""
