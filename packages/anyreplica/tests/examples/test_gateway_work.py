@@ -25,6 +25,9 @@ USERS = {
     ]
 }
 
+TOO_MUCH = "too much|took longer"
+"""Texts of the errors at the limits of memory, CPU time and real time. A busy machine reaches the last one first."""
+
 
 @pytest.fixture(autouse=True)
 def _hasty(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,9 +71,9 @@ def test_transformations(expression: str, expected: Any) -> None:
         ('`"\\ud800"`', "can't be written as JSON"),
         ("(" * 100_000, "nested too deep"),
         ("[@,@]|" * 13 + "@", "the limit is 1048576 bytes"),
-        ("[@,@]|" * 300 + "@", "too much"),
-        ("[@,@]|[]|" * 60 + "@", "too much"),
-        ("[@,@]|to_string(@)|" * 60 + "@", "too much"),
+        ("[@,@]|" * 300 + "@", TOO_MUCH),
+        ("[@,@]|[]|" * 60 + "@", TOO_MUCH),
+        ("[@,@]|to_string(@)|" * 60 + "@", TOO_MUCH),
         ("`[\"a\"]`|[@,@]|[]|join('',@)|" + "[@,@]|join('',@)|" * 60 + "@", "The task needed too much memory"),
     ],
 )
@@ -111,7 +114,7 @@ def test_validation() -> None:
         ({"$dynamicRef": "http://ELSEWHERE/x"}, "refers to another document"),
         ({"$ref": "http://ELSEWHERE/x"}, "refers to another document"),
         ({"$schema": "http://ELSEWHERE/x", "$ref": "http://ELSEWHERE/y"}, "refers to another document"),
-        ({"pattern": "^(a+)+$"}, "too much time"),
+        ({"pattern": "^(a+)+$"}, TOO_MUCH),
     ],
 )
 def test_schemas_that_are_refused(gateway: Gateway, schema: dict[str, Any], why: str) -> None:

@@ -78,20 +78,22 @@ def test_logins_do_not_wait_for_a_stopped_redis_for_ever(tmp_path: Path, redis_s
     with served(tmp_path, REDIS_URL=redis_server.url) as server:
         client = OAuthClient(server.url)
         assert client.register(server.url).status_code == 201
-        redis_server.hang()
-        try:
-            with ThreadPoolExecutor(60) as threads:
 
-                def timed(_: int) -> tuple[int, float]:
-                    began = time.monotonic()
-                    return begun(server.url, client).status_code, time.monotonic() - began
+        def timed(_: int) -> tuple[int, float]:
+            began = time.monotonic()
+            return begun(server.url, client).status_code, time.monotonic() - began
 
+        with ThreadPoolExecutor(60) as threads:
+            usual = max(seconds for _, seconds in threads.map(timed, range(60)))
+            redis_server.hang()
+            try:
                 found = list(threads.map(timed, range(60)))
-        finally:
-            redis_server.go_on()
+            finally:
+                redis_server.go_on()
         assert {status for status, _ in found} == {503}
-        assert max(seconds for _, seconds in found) < 20
-        assert sum(seconds > 4 for _, seconds in found) <= MOST_WAITING // 2, "one address has half of the places"
+        assert max(seconds for _, seconds in found) < 20 + usual
+        waited = sum(seconds > 4 + usual for _, seconds in found)
+        assert waited <= MOST_WAITING // 2, "one address has half of the places"
         assert log_in(server.url)
 
 
