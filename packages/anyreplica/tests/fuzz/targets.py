@@ -79,7 +79,7 @@ def _message(data: bytes) -> None:
     if isinstance(message, Request):
         called(message)
         called_tool(message)
-        record = RequestRecord({})
+        record = RequestRecord()
         note(record, ARGUMENTS, b"")
         note_arguments({RECORD: record}, message.params)
 

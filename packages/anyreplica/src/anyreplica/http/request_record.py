@@ -83,7 +83,8 @@ class RequestRecord:
         facts: what follows from the head, if earlier requests had the same head. A change of `headers` removes it.
     """
 
-    # Most requests never set these attributes, so they do not pay for them.
+    # Only `headers` is set in each request, where the object is made: an `__init__` would be one more call.
+    headers: dict[bytes, bytes]
     caller: Any = None
     unknown: Any = None
     called: Pair = ()
@@ -92,9 +93,6 @@ class RequestRecord:
     trace: Any = None
     notes: dict[str, Any] | None = None
     facts: HeadFacts | None = None
-
-    def __init__(self, headers: dict[bytes, bytes]) -> None:
-        self.headers = headers
 
 
 def record_of(scope: Scope) -> RequestRecord:
@@ -105,7 +103,8 @@ def record_of(scope: Scope) -> RequestRecord:
         values = dict(pairs)
         if len(values) != len(pairs):
             _fold(values, pairs)
-        record = scope[RECORD] = RequestRecord(values)
+        record = scope[RECORD] = RequestRecord()
+        record.headers = values
     return record
 
 

@@ -246,36 +246,39 @@ class McpEndpoint:
             elif isinstance(message, Response) and self.sessions is not None:
                 await self.sessions.receive_response(message, headers, scope, send)
                 return
-            slot, listens = limits.in_flight, message.method == _LISTEN
-            release: Release | None
-            if listens or message.memory or limits.waits or slot.count >= slot.most:
+            listens = message.method == _LISTEN
+            release: Release
+            if listens or message.memory or limits.waits:
                 release = await limits.count(scope, called_tool(message), message.id, message.memory, listens=listens)
             else:
-                release = None if limits.limiter is None else self._apply_rates(limits.limiter, scope, message)
-                slot.count += 1  # `InFlight.acquire` would be one more module and 1,000 instructions for each call
+                limits.in_flight.acquire(message.id)
+                release = limits.in_flight.release
+                if limits.limiter is not None:
+                    release = self._apply_rates(limits.limiter, scope, message)
             try:
                 await (self._acknowledge(message, headers, scope, send) if call is None else self.paths.answer(call))
             except asyncio.CancelledError:  # the replica stops, and SHUTDOWN_GRACE_SECONDS are over
                 await _stop(call)
                 raise
             finally:
-                if release is None:
-                    slot.count -= 1
-                else:
-                    release()
+                release()
         except Refused as refused:
             await send_refusal(scope, send, refused)
         except ClientGone:
             await _release(call)
 
-    def _apply_rates(self, limiter: Limiter, scope: Scope, message: Message) -> Release | None:
-        """Apply the limits of rates. Return a function that also releases the slot, or None if nothing else is counted.
+    def _apply_rates(self, limiter: Limiter, scope: Scope, message: Message) -> Release:
+        """Apply the limits of rates to a request that is counted as in flight. Return a function that ends both.
 
         Raises:
-            Refused: the caller or the replica is at a limit (HTTP 429).
+            Refused: the caller or the replica is at a limit (HTTP 429). Then the request is no longer counted.
         """
-        ended = limiter.acquire_now(scope, called_tool(message) if limiter.has_costs else "", message.id)
-        return None if ended is None else self.limits.release_with(ended)
+        try:
+            ended = limiter.acquire_now(scope, called_tool(message) if limiter.has_costs else "", message.id)
+        except BaseException:
+            self.limits.in_flight.release()
+            raise
+        return self.limits.in_flight.release if ended is None else self.limits.release_with(ended)
 
     def _call(
         self, request: Request, takes_stream: bool, record: RequestRecord, scope: Scope, receive: Receive, send: Send

@@ -176,8 +176,8 @@ class Reader:
         scope = self._repeated_scope.copy()
         scope["headers"] = known.scope["headers"].copy()
         scope["state"] = self._state.copy()
-        record = scope[RECORD] = RequestRecord(known.facts.headers)
-        record.facts = known.facts
+        record = scope[RECORD] = RequestRecord()
+        record.facts, record.headers = known.facts, known.facts.headers
         cycle = self.latest = Cycle(self._connection, scope, data[end:])
         cycle.more_body = False
         cycle.has_news = True
@@ -302,7 +302,8 @@ class Reader:
         scope["headers"] = pairs
         scope["state"] = self._state.copy()
         if len(headers) == len(pairs):
-            scope[RECORD] = RequestRecord(headers)
+            record = scope[RECORD] = RequestRecord()
+            record.headers = headers
         if version == "1.0":
             self.latest = UnchunkedCycle(
                 self._connection, scope, bytearray(), keep_alive=False, expects_100=expects_100
