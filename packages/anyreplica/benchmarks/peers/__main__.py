@@ -135,7 +135,7 @@ def _round(run: Run, running: Running, floor: Running) -> dict[str, float]:
 
 
 def _rate(run: Run, running: Running) -> dict[str, float]:
-    """Measure a server that may use all cores, in each family. The load may use all cores, too."""
+    """Measure a server that may use all cores, in each protocol family. The load may use all cores, too."""
     core = os.sched_getaffinity(0)
     os.sched_setaffinity(0, CORES)
     columns = {Family.HANDSHAKE: "rate_all", Family.STATELESS: "rate_all_2026"}

@@ -114,7 +114,7 @@ def test_validation() -> None:
         ({"$dynamicRef": "http://ELSEWHERE/x"}, "refers to another document"),
         ({"$ref": "http://ELSEWHERE/x"}, "refers to another document"),
         ({"$schema": "http://ELSEWHERE/x", "$ref": "http://ELSEWHERE/y"}, "refers to another document"),
-        ({"pattern": "^(a+)+$"}, TOO_MUCH),
+        ({"pattern": "^(a+)+$"}, "too much time|took longer"),
     ],
 )
 def test_schemas_that_are_refused(gateway: Gateway, schema: dict[str, Any], why: str) -> None:

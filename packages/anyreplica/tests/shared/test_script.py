@@ -6,8 +6,6 @@ from redis.asyncio import Redis
 from anyreplica.shared.script import Key, Keys, Script
 from tests.replicas import RedisServer
 
-pytestmark = [pytest.mark.anyio, pytest.mark.servers, pytest.mark.needs("redis")]
-
 
 class Described(Script[list[bytes]]):
     """Returns what the script gets, in a fixed order."""
@@ -53,6 +51,9 @@ class Counting(Script[int]):
     lua = "return redis.call('INCRBY', counter, amount)"
 
 
+@pytest.mark.anyio
+@pytest.mark.servers
+@pytest.mark.needs("redis")
 async def test_a_script_gets_its_fields_by_their_names(redis_server: RedisServer) -> None:
     """Keys and arguments are variables, numbers are numbers, and lists follow at the end."""
     script = WithLists("first", "7", 7, 0.5, True, b"\xff", ["second", "third"], [1, 2.5])
@@ -62,8 +63,11 @@ async def test_a_script_gets_its_fields_by_their_names(redis_server: RedisServer
     assert found == [*words, b"second", b"third", b"1", b"2.5"]
 
 
+@pytest.mark.anyio
+@pytest.mark.servers
+@pytest.mark.needs("redis")
 async def test_a_script_runs_when_redis_has_lost_its_text(redis_server: RedisServer) -> None:
-    """After a restart or `SCRIPT FLUSH`, the script runs all the same, and once only."""
+    """After a restart or `SCRIPT FLUSH`, the script still runs, and only once."""
     async with Redis.from_url(redis_server.url) as redis:
         assert await Counting("counter", 2).run(redis) == 2
         await redis.script_flush()
@@ -74,11 +78,29 @@ async def test_a_script_runs_when_redis_has_lost_its_text(redis_server: RedisSer
     assert calls["cmdstat_eval"]["calls"] == 2, "the text is sent only if Redis does not have it"
 
 
+@pytest.mark.anyio
+@pytest.mark.servers
+@pytest.mark.needs("redis")
 async def test_the_error_of_a_script_is_an_os_error(redis_server: RedisServer) -> None:
-    """Callers handle a script that fails like a Redis that cannot be reached."""
+    """A script that fails raises OSError, as a Redis that cannot be reached does."""
     async with Redis.from_url(redis_server.url) as redis:
         with pytest.raises(OSError, match="Unknown Redis command"):
             await Failing().run(redis)
     async with Redis.from_url("redis://127.0.0.1:9") as nobody:
         with pytest.raises(OSError, match=r"127\.0\.0\.1:9"):
             await Counting("counter", 1).run(nobody)
+
+
+def test_a_field_that_a_script_cannot_have_is_refused() -> None:
+    """A wrong type and a value behind a list are errors when the class is made, not when the script runs."""
+    with pytest.raises(TypeError, match=r"Wrong\.number: a script cannot have the type int \| None"):
+
+        class Wrong(Script[None]):
+            number: int | None
+
+    with pytest.raises(TypeError, match=r"Behind\.word: a list must be the last field of ARGV"):
+
+        class Behind(Script[None]):
+            words: list[str]
+            key: Key
+            word: str

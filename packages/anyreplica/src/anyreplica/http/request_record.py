@@ -83,7 +83,7 @@ class RequestRecord:
         facts: what follows from the head, if earlier requests had the same head. A change of `headers` removes it.
     """
 
-    # Only `headers` is set in each request, where the object is made: an `__init__` would be one more call.
+    # There is no `__init__`: whoever makes a record sets `headers` at once, and most requests set few other attributes.
     headers: dict[bytes, bytes]
     caller: Any = None
     unknown: Any = None

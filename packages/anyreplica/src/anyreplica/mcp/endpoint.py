@@ -247,7 +247,6 @@ class McpEndpoint:
                 await self.sessions.receive_response(message, headers, scope, send)
                 return
             listens = message.method == _LISTEN
-            release: Release
             if listens or message.memory or limits.waits:
                 release = await limits.count(scope, called_tool(message), message.id, message.memory, listens=listens)
             else:
@@ -268,10 +267,12 @@ class McpEndpoint:
             await _release(call)
 
     def _apply_rates(self, limiter: Limiter, scope: Scope, message: Message) -> Release:
-        """Apply the limits of rates to a request that is counted as in flight. Return a function that ends both.
+        """Apply the rate limits to a request that already counts as in flight.
+
+        Return a function that ends the request for `in_flight` and for the rate limits.
 
         Raises:
-            Refused: the caller or the replica is at a limit (HTTP 429). Then the request is no longer counted.
+            Refused: the caller or the replica is at a limit (HTTP 429). The request then no longer counts as in flight.
         """
         try:
             ended = limiter.acquire_now(scope, called_tool(message) if limiter.has_costs else "", message.id)

@@ -29,7 +29,7 @@ QUICK_SECONDS = 1.0
 PATIENT_SECONDS = 5.0
 """Time limit for the answer to a patient command, in seconds. A Redis on a node with little CPU took 2 to 4 s."""
 PERSIST_SECONDS = 15.0
-"""Time for which `retry_for` tries, in seconds. The first script on a new connection takes four answers of Redis."""
+"""Time for which `retry_for` tries, in seconds. The first script on a new connection takes three answers of Redis."""
 _PAUSE_SECONDS = 0.2
 _SENTINEL_SECONDS = 0.5
 """Time limit for an answer of one Sentinel, in seconds. It is short, because after a lost Sentinel the client must

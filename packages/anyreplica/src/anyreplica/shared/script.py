@@ -1,4 +1,4 @@
-"""Scripts in Lua as typed Python classes. Redis runs a script as a whole, without other commands in between."""
+"""Lua scripts for Redis, as typed Python classes. Redis runs a script atomically: no other command runs in between."""
 
 import hashlib
 from dataclasses import dataclass, fields
@@ -12,22 +12,26 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 Key = Annotated[str, "key"]
-"""The type of a field that has the name of a key."""
+"""Type of a field that contains the name of a key in Redis."""
 
 Keys = Annotated[list[str], "keys"]
-"""The type of a field that has the names of any number of keys. The script finds them in `KEYS`, after the others."""
+"""Type of a field that contains the names of several keys. They are the last values of `KEYS`."""
+
+_NUMBERS, _TEXTS = (int, float, bool), (str, bytes)
 
 
 @dataclass_transform()
 class Script(Generic[Result]):
     """A script. A subclass has a field for each key and for each argument, and the text of the script in `lua`.
 
-    In the text, each field is a local variable with the name of the field. Integers, floats and booleans are numbers
-    there, and True is 1. A list has no variable: its values are the last ones of `ARGV`, or of `KEYS` if its type is
-    `Keys`.
+    A field of type `Key` or `Keys` has keys; every other field is an argument. In the text, each field is a local
+    variable with the name of the field. Integers, floats and booleans are numbers there, and True is 1. A list has no
+    variable: its values are the last values of `ARGV`. The values of `Keys` are the last values of `KEYS`.
 
-    A subclass is a dataclass. The fields and the text of its base class come before its own. `Result` is the type that
-    redis-py returns.
+    The script begins with the variables of all fields. Then comes the text of the base class, if it has one, and then
+    the text of the class. So a local variable of the base's text hides a field with the same name.
+
+    A subclass is a dataclass. `Result` is the type that redis-py returns.
     """
 
     lua: ClassVar[str] = ""
@@ -37,49 +41,72 @@ class Script(Generic[Result]):
     """The name of each field, and whether it has keys."""
 
     def __init_subclass__(cls) -> None:
-        dataclass(cls)
-        cls._fields = [(field.name, field.type in (Key, Keys)) for field in fields(cast("Any", cls))]
+        super().__init_subclass__()
+        dataclass(cls, eq=False, repr=False, match_args=False)
         texts = [base.__dict__.get("lua", "") for base in reversed(cls.__mro__)]
-        cls._text = "".join([_declarations(cls), *texts])
+        cls._fields = [(field.name, field.type in (Key, Keys)) for field in fields(cast("Any", cls))]
+        cls._text = "\n".join([*_declarations(cls), *texts])
         cls._hash = hashlib.sha1(cls._text.encode(), usedforsecurity=False).hexdigest()
 
     async def run(self, redis: "Redis") -> Result:
         """Run the script with the values of the fields, and return its result.
 
-        Redis caches the text of a script, so only its hash is sent. After a restart of Redis, the text is sent again.
+        Redis caches the text, so only its hash is sent. If Redis does not know the hash, the text is sent.
 
         Raises:
             OSError: Redis cannot be reached, or the script has failed.
         """
         from redis.exceptions import NoScriptError  # noqa: PLC0415  # as in anyreplica.shared.redis
 
-        keys: list[Any] = []
-        arguments: list[Any] = []
-        for name, is_key in self._fields:
-            value = getattr(self, name)
-            (keys if is_key else arguments).extend(value if isinstance(value, list) else [_encodable(value)])
+        count, values = self._values()
         with translate_redis_errors():
             try:
-                result: Any = await redis.evalsha(self._hash, len(keys), *keys, *arguments)
+                result: Any = await redis.evalsha(self._hash, count, *values)
             except NoScriptError:
-                result = await redis.eval(self._text, len(keys), *keys, *arguments)
+                result = await redis.eval(self._text, count, *values)
         return cast("Result", result)
 
+    def add_to(self, pipeline: Any) -> None:
+        """Add the script to a pipeline of redis-py, with its text."""
+        count, values = self._values()
+        pipeline.eval(self._text, count, *values)
 
-def _declarations(script: type[Script[Any]]) -> str:
-    """Return the lines of Lua that declare a variable for each field."""
+    def _values(self) -> tuple[int, list[str | bytes]]:
+        """Return the number of keys, and the keys and the arguments as texts or bytes."""
+        keys: list[str | bytes] = []
+        arguments: list[str | bytes] = []
+        for name, has_keys in self._fields:
+            value = getattr(self, name)
+            (keys if has_keys else arguments).extend(map(_encoded, value if isinstance(value, list) else [value]))
+        return len(keys), keys + arguments
+
+
+def _declarations(script: type[Script[Any]]) -> list[str]:
+    """Return the lines of Lua that declare a variable for each field.
+
+    Raises:
+        TypeError: a field has a type that a script cannot have, or follows a list of the same kind.
+    """
     lines = []
     counts = {"KEYS": 0, "ARGV": 0}
+    ended = set[str]()
     for field in fields(cast("Any", script)):
+        source = "KEYS" if field.type in (Key, Keys) else "ARGV"
+        if source in ended:
+            raise TypeError(f"{script.__name__}.{field.name}: a list must be the last field of {source}")
         if field.type == Keys or get_origin(field.type) is list:
+            ended.add(source)
             continue
-        source = "KEYS" if field.type == Key else "ARGV"
+        if field.type not in (Key, *_NUMBERS, *_TEXTS):
+            raise TypeError(f"{script.__name__}.{field.name}: a script cannot have the type {field.type}")
         counts[source] += 1
         value = f"{source}[{counts[source]}]"
-        lines.append(f"local {field.name} = {f'tonumber({value})' if field.type in (int, float, bool) else value}\n")
-    return "".join(lines)
+        lines.append(f"local {field.name} = {f'tonumber({value})' if field.type in _NUMBERS else value}")
+    return lines
 
 
-def _encodable(value: Any) -> Any:
-    """Return a value as redis-py accepts it: it refuses booleans."""
-    return int(value) if isinstance(value, bool) else value
+def _encoded(value: Any) -> str | bytes:
+    """Return a value as Redis gets it: True is 1, and a number is its shortest exact text."""
+    if isinstance(value, bytes):
+        return value
+    return str(int(value) if isinstance(value, bool) else value)

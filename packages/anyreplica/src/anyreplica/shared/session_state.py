@@ -39,7 +39,10 @@ class StateLimits:
 
 
 class StateValues(Protocol):
-    """A store of values. The values of a session are a group: they expire together, and count for one caller."""
+    """A store of values. The values of a session are a group: they expire together, and count for one caller.
+
+    Each method raises OSError if the store cannot be reached.
+    """
 
     async def get(self, group: str, name: str, renewed: int | None = None) -> str | bytes | None:
         """Return a value, or None. `renewed` is a new lifetime of the group in seconds. None: it stays as it is."""
@@ -168,12 +171,12 @@ class RedisState:
         await _Drop(*self._of(group)).run(self._redis)
 
     def _of(self, group: str) -> tuple[str, str, str, str]:
-        """Return the first values of each script."""
+        """Return the values of the fields of `_OfGroup`."""
         return f"{self._prefix}:{group}", f"{self._prefix}_bytes", f"{self._prefix}_ends", group
 
 
 class _OfGroup(Script[Result]):
-    """The functions of all scripts."""
+    """The beginning of each script: functions that count bytes."""
 
     values: Key
     sizes: Key
@@ -225,10 +228,11 @@ end
 
 
 class _Get(_OfGroup[bytes | None]):
-    """Returns a value. `renewed` is the new lifetime of its group in seconds, or 0."""
+    """Returns a value."""
 
     name: str
     renewed: int
+    """New lifetime of the group, in seconds. 0: the lifetime does not change."""
 
     lua = """
 local found = redis.call('HGET', values, name)
@@ -242,7 +246,8 @@ class _Put(_OfGroup[int]):
 
     name: str
     text: bytes
-    new_caller: str
+    caller_of_new_group: str
+    """The caller whose share the group uses, if the group is new."""
     seconds: int
     most_of_caller: int
     most: int
@@ -250,7 +255,7 @@ class _Put(_OfGroup[int]):
     lua = f"""
 for _, ended in ipairs(redis.call('ZRANGEBYSCORE', ends, '-inf', now - 1, 'LIMIT', 0, 100)) do forget(ended) end
 if redis.call('EXISTS', values) == 0 then forget(group) end
-local caller = redis.call('HGET', sizes, 'of:' .. group) or new_caller
+local caller = redis.call('HGET', sizes, 'of:' .. group) or caller_of_new_group
 local more = #name + #text + {VALUE_BYTES} - cost(name)
 if more > 0 and (number('caller:' .. caller) + more > most_of_caller or number('all') + more > most) then return 0 end
 redis.call('HSET', sizes, 'of:' .. group, caller)

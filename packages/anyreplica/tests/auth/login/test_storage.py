@@ -164,7 +164,7 @@ async def test_a_lost_lock_is_no_outage_of_the_request(
     with noting_outages() as outage:
         async with SharedLock(shared, "grant", "id", renew_seconds=0.05):
             redis_server.kill()
-            evaluate = shared.redis.eval
+            evaluate = shared.redis.evalsha
 
             async def failing(*arguments: object) -> object:
                 try:
@@ -172,7 +172,7 @@ async def test_a_lost_lock_is_no_outage_of_the_request(
                 finally:
                     renewed.set()
 
-            monkeypatch.setattr(shared.redis, "eval", failing)
+            monkeypatch.setattr(shared.redis, "evalsha", failing)
             await asyncio.wait_for(renewed.wait(), 20)
     assert not outage.noted
 

@@ -25,8 +25,10 @@ _GONE_SECONDS = 10
 
 
 class _Exchange(Script[list[list[bytes]]]):
-    """Writes the record of a replica, removes old records, and returns the others with their ages, by the clock of
-    Redis."""
+    """Writes the record of this replica and removes old records.
+
+    Returns all remaining records, each with its age in seconds. The times come from the clock of Redis.
+    """
 
     records: Key
     replica: str
@@ -41,12 +43,12 @@ redis.call('EXPIRE', records, gone_seconds)
 local found = {}
 local all = redis.call('HGETALL', records)
 for i = 1, #all, 2 do
-    local at, other = string.match(all[i + 1], '^([^ ]+) (.*)$')
+    local at, text = string.match(all[i + 1], '^([^ ]+) (.*)$')
     local age = now - tonumber(at)
     if age > gone_seconds then
         redis.call('HDEL', records, all[i])
     else
-        found[#found + 1] = {string.format('%.3f', age), other}
+        found[#found + 1] = {string.format('%.3f', age), text}
     end
 end
 return found

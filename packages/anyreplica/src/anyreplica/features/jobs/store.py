@@ -9,15 +9,23 @@ import time
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Any
 
 from docket import Docket
 from redis.exceptions import RedisError
 
 from anyreplica.auth.caller import ANYBODY
-from anyreplica.features.jobs import scripts
 from anyreplica.features.jobs.record import LIFETIME, JobError, Record, State, read
+from anyreplica.features.jobs.scripts import (
+    ChangeJob,
+    ClaimJob,
+    CountJobs,
+    CreateJob,
+    FinishJob,
+    NoteQueued,
+    RequeueJob,
+)
+from anyreplica.shared.script import Result, Script
 
 _COPY_SECONDS = 1.0
 """Maximum number of seconds to wait for the copies of Redis. A healthy copy answers in about a millisecond."""
@@ -75,7 +83,7 @@ class Store:
         self._most_bytes = most_bytes
         self._copies = copies
         self._unfinished = docket.key("unfinished")
-        self._places = [self._unfinished, docket.key("sizes"), docket.key("totals")]
+        self._places = self._unfinished, docket.key("sizes"), docket.key("totals")
         self._ended = docket.key("ended")
 
     async def create(self, record: Record, arguments: str, idempotency_key: str | None) -> str:
@@ -89,17 +97,30 @@ class Store:
         if idempotency_key is not None:
             digest = hashlib.sha256(f"{record.owner} {idempotency_key}".encode()).hexdigest()
             record = replace(record, key=self._key("idempotency", digest))
-        keys = [*self._places, self._key("job", record.id), self._key("arguments", record.id)]
-        keys.append(self._key("jobs-of", record.owner))
-        if record.key:
-            keys.append(record.key)
         # Without authentication, all callers are one owner, which may have the whole queue.
         parts = 1 if record.owner == ANYBODY else 2
         share, share_bytes = max(1, self._most // parts), self._most_bytes // parts
-        head = [record.id, record.owner, self._most, share, self._most_bytes, share_bytes]
-        head += [LIFETIME, _INTERRUPTED_SECONDS, record.submitted, self._key("job", ""), self._key("arguments", "")]
-        fields = {name: value for name, value in vars(record).items() if value is not None}
-        how, identity = await self._run(scripts.CREATE, keys, *head, arguments, *chain.from_iterable(fields.items()))
+        script = CreateJob(
+            *self._places,
+            record=self._key("job", record.id),
+            arguments=self._key("arguments", record.id),
+            jobs_of_owner=self._key("jobs-of", record.owner),
+            idempotency=[record.key] if record.key else [],
+            id=record.id,
+            owner=record.owner,
+            most=self._most,
+            most_of_owner=share,
+            most_bytes=self._most_bytes,
+            most_bytes_of_owner=share_bytes,
+            lifetime=LIFETIME,
+            interrupted_seconds=_INTERRUPTED_SECONDS,
+            now=_text(record.submitted),
+            record_prefix=self._key("job", ""),
+            arguments_prefix=self._key("arguments", ""),
+            arguments_json=arguments,
+            values=_texts({name: value for name, value in vars(record).items() if value is not None}),
+        )
+        how, identity = await self._run(script)
         if identity:
             return str(identity.decode())
         limits = {
@@ -113,7 +134,7 @@ class Store:
 
     async def note_queued(self, identity: str) -> None:
         """Note that a job is in the queue, and set an expiry for Docket's keys of the job."""
-        await self._run(scripts.QUEUED, self._of_queue(identity), LIFETIME)
+        await self._run(self._queued(identity))
 
     async def note_accepted(self, identity: str) -> None:
         """Note that a job is in the queue, and wait until enough copies of Redis have the job.
@@ -124,11 +145,10 @@ class Store:
         if not self._copies:
             await self.note_queued(identity)
             return
-        keys = self._of_queue(identity)
         async with self._redis() as redis, redis.pipeline(transaction=False) as pipeline:
             # WAIT counts the copies that have all writes of this connection. After a failover the connection may lead
             # to another Redis than the one that got the job, so the script checks that this Redis has the job.
-            pipeline.eval(scripts.QUEUED, len(keys), *keys, LIFETIME)
+            self._queued(identity).add_to(pipeline)
             pipeline.execute_command("WAIT", self._copies, round(_COPY_SECONDS * 1000))
             is_here, copies = await pipeline.execute()
         if not is_here:
@@ -183,7 +203,7 @@ class Store:
 
         After `most_lost` lost attempts, `Claim.given_up` is true.
         """
-        attempt = await self._run(scripts.CLAIM, [self._key("job", identity)], time.time(), LIFETIME, most_lost)
+        attempt = await self._run(ClaimJob(self._key("job", identity), _text(time.time()), LIFETIME, most_lost))
         if not attempt:
             return None
         async with self._redis() as redis:
@@ -201,8 +221,8 @@ class Store:
 
     async def progress(self, claim: Claim, percent: float, message: str) -> bool:
         """Write an attempt's progress; return False if the attempt no longer holds the job."""
-        fields = ("progress", percent, "message", message)
-        return bool(await self._run(scripts.CHANGE, [self._key("job", claim.record.id)], claim.attempt, *fields))
+        values = _texts({"progress": percent, "message": message})
+        return await self._run(ChangeJob(self._key("job", claim.record.id), str(claim.attempt), values)) == 1
 
     async def requeue(self, claim: Claim, *, failures: int, counts: bool) -> bool:
         """Set a job back to pending, for another attempt; return False if this attempt no longer holds the job.
@@ -212,8 +232,8 @@ class Store:
                 worker stops.
             counts: whether this attempt counts in the record's number of attempts.
         """
-        fields = ("attempts", claim.attempt if counts else claim.attempt - 1, "failures", failures)
-        return bool(await self._run(scripts.GIVE_BACK, [self._key("job", claim.record.id)], claim.attempt, *fields))
+        values = _texts({"attempts": claim.attempt if counts else claim.attempt - 1, "failures": failures})
+        return await self._run(RequeueJob(self._key("job", claim.record.id), str(claim.attempt), values)) == 1
 
     async def finish(
         self, record: Record, state: State, *, attempt: int | None = None, error: str = "", result: str = ""
@@ -227,37 +247,51 @@ class Store:
         fields: dict[str, Any] = {"state": state, "error": error, "finished": time.time()}
         if result:
             fields |= {"progress": 100, "message": ""}
-        keys = [*self._places, self._key("job", record.id), self._key("arguments", record.id)]
-        keys += [self._key("result", record.id), self._ended]
-        if record.key:
-            keys.append(record.key)
-        head = ["" if attempt is None else attempt, max(1, round(record.kept)), record.id, result, LIFETIME]
-        return bool(await self._run(scripts.FINISH, keys, *head, *chain.from_iterable(fields.items())))
+        script = FinishJob(
+            *self._places,
+            record=self._key("job", record.id),
+            arguments=self._key("arguments", record.id),
+            result=self._key("result", record.id),
+            counts=self._ended,
+            idempotency=[record.key] if record.key else [],
+            attempt="" if attempt is None else str(attempt),
+            retention=max(1, round(record.kept)),
+            id=record.id,
+            result_json=result,
+            lifetime=LIFETIME,
+            values=_texts(fields),
+        )
+        return await self._run(script) == 1
 
     async def counts(self) -> Counts:
         """Count the waiting, running and ended jobs."""
-        waiting, running, oldest = await self._run(scripts.COUNT, [self._unfinished], self._key("job", ""))
+        waiting, running, oldest = await self._run(CountJobs(self._unfinished, self._key("job", "")))
         async with self._redis() as redis:
             ended = await redis.hgetall(self._ended)
         by_end = {tuple(name.decode().rsplit(":", 1)): int(count) for name, count in ended.items()}
         age = max(0.0, time.time() - float(oldest)) if oldest else 0.0
         return Counts(waiting, running, age, by_end)
 
-    async def _run(self, script: str, keys: list[str], *arguments: object) -> Any:
+    async def _run(self, script: Script[Result]) -> Result:
         async with self._redis() as redis:
-            return await redis.eval(script, len(keys), *keys, *map(_text, arguments))
+            return await script.run(redis)
 
     def _redis(self) -> AbstractAsyncContextManager[Any]:
         """Return a Redis client, typed as `Any` because Docket's type has only a few of its commands."""
         return self._docket.redis()
 
-    def _of_queue(self, identity: str) -> list[str]:
+    def _queued(self, identity: str) -> NoteQueued:
         own = self._docket
-        its = [own.runs_key(identity), own.parked_task_key(identity), own.key(f"progress:{identity}")]
-        return [self._key("job", identity), *its]
+        others = [own.parked_task_key(identity), own.key(f"progress:{identity}")]
+        return NoteQueued(self._key("job", identity), own.runs_key(identity), others, LIFETIME)
 
     def _key(self, kind: str, name: str) -> str:
         return self._docket.key(f"{kind}:{name}")
+
+
+def _texts(values: Mapping[str, object]) -> list[str]:
+    """Return names and values in turn."""
+    return [text for name, value in values.items() for text in (name, _text(value))]
 
 
 def _text(value: object) -> str:

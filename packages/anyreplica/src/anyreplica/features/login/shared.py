@@ -19,6 +19,7 @@ from anyreplica.auth.caller import digest
 from anyreplica.http.limits import Shares
 from anyreplica.shared.lost_redis import PERSIST_SECONDS, patiently, retry_for, translate_redis_errors
 from anyreplica.shared.outage import Outage
+from anyreplica.shared.script import Key, Script
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -44,10 +45,6 @@ _POLL_SECONDS = 0.05
 
 _PATIENCE_SECONDS = 45.0
 """Time limit for the wait. FastMCP waits for an identity provider for at most 30 seconds."""
-
-_RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
-
-_RENEW = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('EXPIRE', KEYS[1], ARGV[2]) end return 0"
 
 
 class LoginUnavailable(OSError):
@@ -212,7 +209,7 @@ class SharedLock:
         if self._renewal is not None:
             self._renewal.cancel()
         # Without Redis, the lease ends by itself.
-        await self._shared.attempt(lambda: self._shared.redis.eval(_RELEASE, 1, self._key, self._token))
+        await self._shared.attempt(lambda: _Release(self._key, self._token).run(self._shared.redis))
 
     async def _set(self) -> bool:
         redis, seconds, asked = self._shared.redis, self._lease_seconds, time.monotonic()
@@ -232,8 +229,32 @@ class SharedLock:
 
     async def _renewed(self) -> bool:
         """Renew the lease. Return False if the lock has another owner or none."""
-        redis = self._shared.redis
-        return bool(await redis.eval(_RENEW, 1, self._key, self._token, str(self._lease_seconds)))
+        return await _Renew(self._key, self._token, self._lease_seconds).run(self._shared.redis) == 1
+
+
+class _Release(Script[int]):
+    """Deletes a lock, if it still has this owner."""
+
+    lock: Key
+    token: str
+
+    lua = """
+if redis.call('GET', lock) == token then return redis.call('DEL', lock) end
+return 0
+"""
+
+
+class _Renew(Script[int]):
+    """Renews the lease of a lock, if it still has this owner. Returns 1, or 0 if it has another owner or none."""
+
+    lock: Key
+    token: str
+    seconds: int
+
+    lua = """
+if redis.call('GET', lock) == token then return redis.call('EXPIRE', lock, seconds) end
+return 0
+"""
 
 
 class SingleUse:

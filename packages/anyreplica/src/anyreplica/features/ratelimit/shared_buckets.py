@@ -35,12 +35,12 @@ _REPORT_SECONDS = 2.0
 class _Take(Script[list[bytes]]):
     """Takes tokens for several groups of calls.
 
-    The answer for each key: number of granted calls, remaining tokens, and seconds until the next call is possible.
+    Returns a text for each key: number of granted calls, remaining tokens, and seconds until the next call is possible.
     """
 
     buckets: Keys
     replica: str
-    fresh: float
+    report_seconds: float
     """Time in seconds for which the report of another replica counts."""
     numbers: list[float]
     """For each key: tokens per second, burst, limit of calls in flight, cost of a call, number of calls that wait, and
@@ -49,12 +49,12 @@ class _Take(Script[list[bytes]]):
     lua = """
 local time = redis.call('TIME')
 local now = time[1] + time[2] / 1000000
-local answers, started = {}, {}
+local answers, granted_before = {}, {}
 for number, key in ipairs(KEYS) do
   local at = number * 6 - 3
   local per_second, burst, most = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
   local cost, granted, mine = tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4]), tonumber(ARGV[at + 5])
-  mine = mine + (started[key] or 0)
+  mine = mine + (granted_before[key] or 0)
   local bucket = redis.call('HMGET', key, 'tokens', 'time')
   local tokens, wait = tonumber(bucket[1]) or burst, 0
   tokens = math.min(burst, tokens + math.max(0, now - (tonumber(bucket[2]) or now)) * per_second)
@@ -65,7 +65,7 @@ for number, key in ipairs(KEYS) do
       local other = string.match(fields[index], '^at:(.*)')
       if other and other ~= replica then
         local count, when = string.match(fields[index + 1], '^(%d+) (.*)')
-        if now - tonumber(when) < fresh then running = running + tonumber(count) end
+        if now - tonumber(when) < report_seconds then running = running + tonumber(count) end
       end
     end
     granted = math.max(0, math.min(granted, most - running))
@@ -81,7 +81,7 @@ for number, key in ipairs(KEYS) do
   redis.call('HSET', key, 'tokens', string.format('%.6f', tokens), 'time', string.format('%.6f', now))
   if most > 0 then
     mine = mine + granted
-    started[key] = (started[key] or 0) + granted
+    granted_before[key] = (granted_before[key] or 0) + granted
   end
   if most > 0 and mine > 0 then
     redis.call('HSET', key, 'at:' .. replica, string.format('%d %.6f', mine, now))
@@ -89,7 +89,7 @@ for number, key in ipairs(KEYS) do
     redis.call('HDEL', key, 'at:' .. replica)
   end
   local full = per_second > 0 and burst / per_second or 0
-  redis.call('PEXPIRE', key, math.ceil((math.max(full, fresh) + 1) * 1000))
+  redis.call('PEXPIRE', key, math.ceil((math.max(full, report_seconds) + 1) * 1000))
   answers[number] = string.format('%d %.6f %.6f', granted, tokens, wait)
 end
 return answers

@@ -207,8 +207,8 @@ class RedisAnswers:
     async def deliver(self, identity: str, session: str, answer: bytes, *, again: bool = False) -> Delivery:
         script = _Deliver(
             request=self._request(identity),
-            stored=self._answer(identity),
-            ended=self._ended(session),
+            stored_answer=self._answer(identity),
+            ended_note=self._ended(session),
             session=session,
             answer=answer,
             answer_seconds=self._keep,
@@ -266,14 +266,14 @@ class _Expect(Script[int]):
     """Notes a waiting request. Returns `_SESSION_ENDED`, `_ANSWERED`, or 1 if the request now waits."""
 
     request: Key
-    stored: Key
-    ended: Key
+    stored_answer: Key
+    ended_note: Key
     session: str
     seconds: int
 
     lua = """
-if redis.call('EXISTS', ended) == 1 then return 0 end
-if redis.call('EXISTS', stored) == 1 then return 2 end
+if redis.call('EXISTS', ended_note) == 1 then return 0 end
+if redis.call('EXISTS', stored_answer) == 1 then return 2 end
 redis.call('SET', request, session, 'EX', seconds)
 return 1
 """
@@ -287,8 +287,8 @@ class _Deliver(Script[bytes]):
     """
 
     request: Key
-    stored: Key
-    ended: Key
+    stored_answer: Key
+    ended_note: Key
     session: str
     answer: bytes
     answer_seconds: int
@@ -298,13 +298,13 @@ class _Deliver(Script[bytes]):
     again: bool
 
     lua = """
-if redis.call('EXISTS', ended) == 1 then return 'ended' end
+if redis.call('EXISTS', ended_note) == 1 then return 'ended' end
 local waiting = redis.call('GET', request)
 local accepted = 'accepted:' .. session .. ':' .. redis.sha1hex(answer)
 if again == 1 and waiting == accepted then return 'accepted' end
 if waiting == 'late:' .. session then return 'late' end
 if waiting ~= session then return 'unknown' end
-redis.call('SET', stored, answer, 'EX', answer_seconds)
+redis.call('SET', stored_answer, answer, 'EX', answer_seconds)
 redis.call('SET', request, accepted, 'EX', request_seconds)
 redis.call('PUBLISH', channel, identity)
 return 'accepted'
@@ -312,15 +312,18 @@ return 'accepted'
 
 
 class _Forget(Script[int]):
-    """Deletes the answer to a request that no longer waits. If there is none yet, a later answer is `late`."""
+    """Deletes the answer to a request that no longer waits.
+
+    If no answer has arrived yet, an answer that arrives later is `late`.
+    """
 
     request: Key
-    stored: Key
+    stored_answer: Key
     session: str
     late_seconds: int
 
     lua = """
-if redis.call('UNLINK', stored) == 0 and redis.call('GET', request) == session then
+if redis.call('UNLINK', stored_answer) == 0 and redis.call('GET', request) == session then
     redis.call('SET', request, 'late:' .. session, 'EX', late_seconds)
 end
 return 1

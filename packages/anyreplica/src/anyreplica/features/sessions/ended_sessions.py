@@ -84,8 +84,16 @@ class RedisEndedSessions:
         now = time.time()
         seconds = max(1, math.ceil(expires - now))
         counts = f"{self._prefix}:session_ended_counts"
-        limits = self._share // ENDED_BYTES, self._most // ENDED_BYTES
-        script = _AddNote(key, f"{counts}:{digest(caller)[:32]}", counts, int(now), seconds, _PARTS, *limits)
+        script = _AddNote(
+            note=key,
+            counts_of_caller=f"{counts}:{digest(caller)[:32]}",
+            counts_of_all=counts,
+            now=int(now),
+            seconds=seconds,
+            parts=_PARTS,
+            most_of_caller=self._share // ENDED_BYTES,
+            most=self._most // ENDED_BYTES,
+        )
         name = await script.run(self._redis)
         return _refusal(self._most, self._share, name.decode()) if name else ""
 
@@ -100,8 +108,11 @@ class _AddNote(Script[bytes]):
     seconds: int
     """Time until the note expires."""
     parts: int
+    """See `_PARTS`."""
     most_of_caller: int
+    """Maximum number of notes of the caller."""
     most: int
+    """Maximum number of all notes."""
 
     lua = """
 if redis.call('EXISTS', note) == 1 then return '' end

@@ -177,8 +177,8 @@ class RedisRecords:
             caller=digest(caller)[:32],
             most_uris=MOST_RESOURCES,
             most_uri_bytes=MOST_URI_BYTES,
-            most=self._most,
-            share=Shares(self._most).share,
+            most_bytes=self._most,
+            most_bytes_of_caller=Shares(self._most).share,
             record_bytes=RECORD_BYTES,
             uri_bytes=URI_BYTES,
         )
@@ -195,14 +195,14 @@ class RedisRecords:
         return f"{self._prefix}:session:{session.key}"
 
     def _of(self, session: Session) -> tuple[str, str, str, str, str, str, int, int]:
-        """Return the first values of each script."""
+        """Return the values of the fields of `_Counting`."""
         prefix, now = self._prefix, int(time.time())
         counts = f"{prefix}:session_callers", f"{prefix}:session_ends", f"{prefix}:session_bytes"
         return self._record(session), *counts, prefix, session.key, now, max(now + 1, int(session.expires))
 
 
 class _Counting(Script[Result]):
-    """The beginning of each script: functions that count, and the end of the counts of records that have expired.
+    """The beginning of each script: functions that count bytes, and the removal of expired records from the counts.
 
     A key of counts expires with the last record that it counts. If the counts of a caller's sessions have expired
     before this script has seen it, all records of the caller have expired, too.
@@ -261,11 +261,16 @@ class _Write(_Counting[bytes]):
     value: str
     caller: str
     most_uris: int
+    """Maximum number of subscriptions of the session."""
     most_uri_bytes: int
-    most: int
-    share: int
+    """Maximum number of bytes of their URIs."""
+    most_bytes: int
+    """Maximum number of bytes of all records."""
+    most_bytes_of_caller: int
     record_bytes: int
+    """Bytes that a record counts in addition to its URIs."""
     uri_bytes: int
+    """Bytes that a subscription counts in addition to its URI."""
 
     lua = """
 local cost = 0
@@ -283,8 +288,8 @@ if uri and redis.call('HEXISTS', record, field) == 0 then
 end
 if cost > 0 then
   local wanted = used_by(owner) + cost
-  if wanted > share then return 'caller' end
-  while tonumber(redis.call('GET', total) or '0') + cost > most do
+  if wanted > most_bytes_of_caller then return 'caller' end
+  while tonumber(redis.call('GET', total) or '0') + cost > most_bytes do
     local largest = redis.call('ZREVRANGE', callers, 0, 0)[1]
     if not largest or largest == owner or used_by(largest) <= wanted then return 'server' end
     local dropped = redis.call('ZREVRANGE', sizes_of(largest), 0, 0)[1]
@@ -306,6 +311,7 @@ class _Remove(_Counting[int]):
     field: str
     value: str
     uri_bytes: int
+    """Bytes that a subscription counts in addition to its URI."""
 
     lua = """
 local owner = redis.call('HGET', record, 'caller')

@@ -93,13 +93,27 @@ class RedisEvents:
         return await _EndRound(self._about(stream), owner, number).run(self._redis) != FOREIGN
 
     async def give_up(self, stream: str, owner: str, sealed: str, number: int) -> bool:
-        place = self._about(stream), owner, self._channel, name_of(stream)
-        script = _SetOwner(*place, new_owner="", sealed=sealed, number=number)
+        script = _SetOwner(
+            about=self._about(stream),
+            owner=owner,
+            new_owner="",
+            sealed=sealed,
+            number=number,
+            channel=self._channel,
+            stream=name_of(stream),
+        )
         return await script.run(self._redis) not in (_BUSY, UNKNOWN)
 
     async def take_over(self, stream: str, lost: str, owner: str) -> str | None:
-        place = self._about(stream), lost, self._channel, name_of(stream)
-        script = _SetOwner(*place, new_owner=owner, sealed="", number=0)
+        script = _SetOwner(
+            about=self._about(stream),
+            owner=lost,
+            new_owner=owner,
+            sealed="",
+            number=0,
+            channel=self._channel,
+            stream=name_of(stream),
+        )
         sealed = await script.run(self._redis)
         return sealed.decode() if isinstance(sealed, bytes) else None
 
@@ -183,6 +197,8 @@ return {dropped + count, size}
 
 
 class _WaitInRound(_OfOwner[int]):
+    """Notes the sealed round `number`, unless the call has already left it. Returns 1."""
+
     sealed: str
     number: int
 
@@ -193,6 +209,8 @@ return 1
 
 
 class _EndRound(_OfOwner[int]):
+    """Notes that the call has left the round `number`. Returns 1."""
+
     number: int
 
     lua = """
@@ -203,13 +221,16 @@ return 1
 
 
 class _SetOwner(_OfOwner[int | bytes]):
-    """Changes the owner of a call that waits for its client, and returns the sealed round."""
+    """Changes the owner of a call that waits for its client, and returns the sealed round.
 
-    channel: str
-    stream: str
+    Returns `_BUSY` if the call does not wait.
+    """
+
     new_owner: str
     sealed: str
     number: int
+    channel: str
+    stream: str
 
     lua = """
 local round = found[3]
@@ -225,7 +246,10 @@ return round
 
 
 class _Read(Script[list[Any]]):
-    """Returns the first events of a call after a number, if the call belongs to the session."""
+    """Returns six values about a call, and then its events behind the event number `after`, up to `most_bytes`.
+
+    Returns an empty list if the call belongs to another session.
+    """
 
     about: Key
     events: Key
