@@ -3,14 +3,14 @@
 import pytest
 from redis.asyncio import Redis
 
-from anyreplica.shared.script import Key, Keys, Script
+from anyreplica.shared.script import RedisKey, RedisKeys, Script
 from tests.replicas import RedisServer
 
 
 class Described(Script[list[bytes]]):
     """Returns what the script gets, in a fixed order."""
 
-    one: Key
+    one: RedisKey
     text: str
     number: int
     share: float
@@ -26,7 +26,7 @@ local found = {described(one), described(text), described(number), described(sha
 class WithLists(Described):
     """The same with lists. Its text follows that of its base."""
 
-    others: Keys
+    others: RedisKeys
     rest: list[float]
 
     lua = """
@@ -45,7 +45,7 @@ class Failing(Script[None]):
 class Counting(Script[int]):
     """Adds to a number."""
 
-    counter: Key
+    counter: RedisKey
     amount: int
 
     lua = "return redis.call('INCRBY', counter, amount)"
@@ -102,5 +102,5 @@ def test_a_field_that_a_script_cannot_have_is_refused() -> None:
 
         class Behind(Script[None]):
             words: list[str]
-            key: Key
+            key: RedisKey
             word: str

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from anyreplica.process.tasks import background_task
 from anyreplica.settings import CoreSettings
 from anyreplica.shared.lost_redis import patiently, translate_redis_errors
-from anyreplica.shared.script import Key, Script
+from anyreplica.shared.script import RedisKey, Script
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -32,7 +32,7 @@ _ANY_PORT = 9
 class _ShowLife(Script[int]):
     """Writes a sign of life, and returns the number of replicas with a recent one, by the clock of Redis."""
 
-    signs: Key
+    signs: RedisKey
     replica: str
     gone_seconds: float
 

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-Key = Annotated[str, "key"]
+RedisKey = Annotated[str, "key"]
 """Type of a field that contains the name of a key in Redis."""
 
-Keys = Annotated[list[str], "keys"]
+RedisKeys = Annotated[list[str], "keys"]
 """Type of a field that contains the names of several keys. They are the last values of `KEYS`."""
 
 _NUMBERS, _TEXTS = (int, float, bool), (str, bytes)
@@ -24,9 +24,9 @@ _NUMBERS, _TEXTS = (int, float, bool), (str, bytes)
 class Script(Generic[Result]):
     """A script. A subclass has a field for each key and for each argument, and the text of the script in `lua`.
 
-    A field of type `Key` or `Keys` has keys; every other field is an argument. In the text, each field is a local
-    variable with the name of the field. Integers, floats and booleans are numbers there, and True is 1. A list has no
-    variable: its values are the last values of `ARGV`. The values of `Keys` are the last values of `KEYS`.
+    A field of type `RedisKey` or `RedisKeys` has keys; every other field is an argument. In the text, each field is a
+    local variable with the name of the field. Integers, floats and booleans are numbers there, and True is 1. A list
+    has no variable: its values are the last values of `ARGV`, or of `KEYS` if its type is `RedisKeys`.
 
     The script begins with the variables of all fields. Then comes the text of the base class, if it has one, and then
     the text of the class. So a local variable of the base's text hides a field with the same name.
@@ -44,7 +44,7 @@ class Script(Generic[Result]):
         super().__init_subclass__()
         dataclass(cls, eq=False, repr=False, match_args=False)
         texts = [base.__dict__.get("lua", "") for base in reversed(cls.__mro__)]
-        cls._fields = [(field.name, field.type in (Key, Keys)) for field in fields(cast("Any", cls))]
+        cls._fields = [(field.name, field.type in (RedisKey, RedisKeys)) for field in fields(cast("Any", cls))]
         cls._text = "\n".join([*_declarations(cls), *texts])
         cls._hash = hashlib.sha1(cls._text.encode(), usedforsecurity=False).hexdigest()
 
@@ -91,13 +91,13 @@ def _declarations(script: type[Script[Any]]) -> list[str]:
     counts = {"KEYS": 0, "ARGV": 0}
     ended = set[str]()
     for field in fields(cast("Any", script)):
-        source = "KEYS" if field.type in (Key, Keys) else "ARGV"
+        source = "KEYS" if field.type in (RedisKey, RedisKeys) else "ARGV"
         if source in ended:
             raise TypeError(f"{script.__name__}.{field.name}: a list must be the last field of {source}")
-        if field.type == Keys or get_origin(field.type) is list:
+        if field.type == RedisKeys or get_origin(field.type) is list:
             ended.add(source)
             continue
-        if field.type not in (Key, *_NUMBERS, *_TEXTS):
+        if field.type not in (RedisKey, *_NUMBERS, *_TEXTS):
             raise TypeError(f"{script.__name__}.{field.name}: a script cannot have the type {field.type}")
         counts[source] += 1
         value = f"{source}[{counts[source]}]"

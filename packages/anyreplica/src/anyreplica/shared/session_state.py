@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from anyreplica.http.limits import Shares
 from anyreplica.shared.expiring import Expiring
-from anyreplica.shared.script import Key, Result, Script
+from anyreplica.shared.script import RedisKey, Result, Script
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -178,11 +178,11 @@ class RedisState:
 class _OfGroup(Script[Result]):
     """The beginning of each script: functions that count bytes."""
 
-    values: Key
-    sizes: Key
+    values: RedisKey
+    sizes: RedisKey
     """The bytes of each group (`group:`), of each caller (`caller:`) and of all values (`all`), and the caller of each
     group (`of:`). The key expires with the last group."""
-    ends: Key
+    ends: RedisKey
     """The time at which each group expires. The key expires with the last group."""
     group: str
 

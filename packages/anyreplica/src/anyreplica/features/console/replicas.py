@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from anyreplica.process.tasks import background_task
 from anyreplica.shared.lost_redis import patiently
 from anyreplica.shared.outage import Outage
-from anyreplica.shared.script import Key, Script
+from anyreplica.shared.script import RedisKey, Script
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -30,7 +30,7 @@ class _Exchange(Script[list[list[bytes]]]):
     Returns all remaining records, each with its age in seconds. The times come from the clock of Redis.
     """
 
-    records: Key
+    records: RedisKey
     replica: str
     record: str
     gone_seconds: int

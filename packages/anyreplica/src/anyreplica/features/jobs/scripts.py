@@ -2,17 +2,17 @@
 
 from typing import Any
 
-from anyreplica.shared.script import Key, Keys, Result, Script
+from anyreplica.shared.script import RedisKey, RedisKeys, Result, Script
 
 
 class _Places(Script[Result]):
     """The beginning of the scripts that create and end a job: the places of unfinished jobs."""
 
-    unfinished: Key
+    unfinished: RedisKey
     """The unfinished jobs with their times of submission."""
-    sizes: Key
+    sizes: RedisKey
     """The size and the owner of each of them."""
-    totals: Key
+    totals: RedisKey
 
     lua = """
 local function total(name) return tonumber(redis.call('HGET', totals, name) or '0') end
@@ -39,10 +39,10 @@ class CreateJob(_Places[list[bytes]]):
     was reached and an empty text.
     """
 
-    record: Key
-    arguments: Key
-    jobs_of_owner: Key
-    idempotency: Keys
+    record: RedisKey
+    arguments: RedisKey
+    jobs_of_owner: RedisKey
+    idempotency: RedisKeys
     """The idempotency key, if the submission has one."""
     id: str
     owner: str
@@ -131,9 +131,9 @@ class NoteQueued(Script[int]):
     Returns 0 if this Redis has no record of the job, or if the job is pending but not in the queue; otherwise 1.
     """
 
-    record: Key
-    run_of_docket: Key
-    others_of_docket: Keys
+    record: RedisKey
+    run_of_docket: RedisKey
+    others_of_docket: RedisKeys
     """Docket's other keys of the job without an expiry."""
     lifetime: int
 
@@ -154,7 +154,7 @@ class ClaimJob(Script[int]):
     too many attempts were lost: minus the number of attempts.
     """
 
-    record: Key
+    record: RedisKey
     now: str
     lifetime: int
     most_lost: int
@@ -175,7 +175,7 @@ return redis.call('HINCRBY', record, 'attempts', 1)
 class ChangeJob(Script[int]):
     """Sets fields of a record. Returns 1, or 0 if the attempt no longer holds the job."""
 
-    record: Key
+    record: RedisKey
     attempt: str
     values: list[str]
     """The names and values of the fields."""
@@ -194,7 +194,7 @@ class RequeueJob(Script[int]):
     A retry after a lost reply returns the same value.
     """
 
-    record: Key
+    record: RedisKey
     attempt: str
     values: list[str]
     """The names and values of the fields."""
@@ -212,12 +212,12 @@ return 1
 class FinishJob(_Places[int]):
     """Ends a job. Returns 1, or 0 if the job has ended before or the attempt no longer holds the job."""
 
-    record: Key
-    arguments: Key
-    result: Key
-    counts: Key
+    record: RedisKey
+    arguments: RedisKey
+    result: RedisKey
+    counts: RedisKey
     """The numbers of ended jobs."""
-    idempotency: Keys
+    idempotency: RedisKeys
     """The idempotency key, if the job has one."""
     attempt: str
     """Empty: whichever attempt holds the job."""
@@ -254,7 +254,7 @@ class CountJobs(Script[list[Any]]):
     Returns the number of waiting jobs, the number of running jobs, and the submission time of the oldest waiting job.
     """
 
-    unfinished: Key
+    unfinished: RedisKey
     record_prefix: str
     """Beginning of the keys of the records."""
 

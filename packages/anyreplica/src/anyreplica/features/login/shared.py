@@ -19,7 +19,7 @@ from anyreplica.auth.caller import digest
 from anyreplica.http.limits import Shares
 from anyreplica.shared.lost_redis import PERSIST_SECONDS, patiently, retry_for, translate_redis_errors
 from anyreplica.shared.outage import Outage
-from anyreplica.shared.script import Key, Script
+from anyreplica.shared.script import RedisKey, Script
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -235,7 +235,7 @@ class SharedLock:
 class _Release(Script[int]):
     """Deletes a lock, if it still has this owner."""
 
-    lock: Key
+    lock: RedisKey
     token: str
 
     lua = """
@@ -247,7 +247,7 @@ return 0
 class _Renew(Script[int]):
     """Renews the lease of a lock, if it still has this owner. Returns 1, or 0 if it has another owner or none."""
 
-    lock: Key
+    lock: RedisKey
     token: str
     seconds: int
 

@@ -18,7 +18,7 @@ from anyreplica.process.tasks import background_task
 from anyreplica.settings.rate import Rate
 from anyreplica.shared.outage import Outage
 from anyreplica.shared.peers import Peers
-from anyreplica.shared.script import Keys, Script
+from anyreplica.shared.script import RedisKeys, Script
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -38,7 +38,7 @@ class _Take(Script[list[bytes]]):
     Returns a text for each key: number of granted calls, remaining tokens, and seconds until the next call is possible.
     """
 
-    buckets: Keys
+    buckets: RedisKeys
     replica: str
     report_seconds: float
     """Time in seconds for which the report of another replica counts."""

@@ -12,7 +12,7 @@ from cachetools import FIFOCache
 from anyreplica.features.sessions.ended_sessions import LocalEndedSessions, RedisEndedSessions
 from anyreplica.shared.lost_redis import patiently, retry_for, translate_redis_errors
 from anyreplica.shared.notifier import Notifier, RedisNotifier
-from anyreplica.shared.script import Key, Script
+from anyreplica.shared.script import RedisKey, Script
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -265,9 +265,9 @@ _SESSION_ENDED, _ANSWERED = 0, 2
 class _Expect(Script[int]):
     """Notes a waiting request. Returns `_SESSION_ENDED`, `_ANSWERED`, or 1 if the request now waits."""
 
-    request: Key
-    stored_answer: Key
-    ended_note: Key
+    request: RedisKey
+    stored_answer: RedisKey
+    ended_note: RedisKey
     session: str
     seconds: int
 
@@ -286,9 +286,9 @@ class _Deliver(Script[bytes]):
     taken and deleted the answer by then.
     """
 
-    request: Key
-    stored_answer: Key
-    ended_note: Key
+    request: RedisKey
+    stored_answer: RedisKey
+    ended_note: RedisKey
     session: str
     answer: bytes
     answer_seconds: int
@@ -317,8 +317,8 @@ class _Forget(Script[int]):
     If no answer has arrived yet, an answer that arrives later is `late`.
     """
 
-    request: Key
-    stored_answer: Key
+    request: RedisKey
+    stored_answer: RedisKey
     session: str
     late_seconds: int
 

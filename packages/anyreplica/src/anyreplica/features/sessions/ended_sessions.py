@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from anyreplica.auth.caller import digest
 from anyreplica.http.limits import Shares
 from anyreplica.shared.expiring import Expiring
-from anyreplica.shared.script import Key, Script
+from anyreplica.shared.script import RedisKey, Script
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -101,9 +101,9 @@ class RedisEndedSessions:
 class _AddNote(Script[bytes]):
     """Sets the key of a note. Returns an empty text, or whose limit leaves no room for it: `caller` or `server`."""
 
-    note: Key
-    counts_of_caller: Key
-    counts_of_all: Key
+    note: RedisKey
+    counts_of_caller: RedisKey
+    counts_of_all: RedisKey
     now: int
     seconds: int
     """Time until the note expires."""

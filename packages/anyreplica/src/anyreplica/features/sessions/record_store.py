@@ -11,7 +11,7 @@ from anyreplica.features.sessions.session import Session
 from anyreplica.http.limits import Shares
 from anyreplica.shared.expiring import Expiring
 from anyreplica.shared.lost_redis import translate_redis_errors
-from anyreplica.shared.script import Key, Result, Script
+from anyreplica.shared.script import RedisKey, Result, Script
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -208,12 +208,12 @@ class _Counting(Script[Result]):
     before this script has seen it, all records of the caller have expired, too.
     """
 
-    record: Key
-    callers: Key
+    record: RedisKey
+    callers: RedisKey
     """The bytes of each caller."""
-    ends: Key
+    ends: RedisKey
     """The time at which each record expires."""
-    total: Key
+    total: RedisKey
     """The bytes of all records."""
     prefix: str
     session: str

@@ -16,7 +16,7 @@ from anyreplica.features.sessions.event_store import (
 )
 from anyreplica.features.sessions.resume_bytes import EVENT_BYTES
 from anyreplica.shared.lost_redis import translate_redis_errors
-from anyreplica.shared.script import Key, Result, Script
+from anyreplica.shared.script import RedisKey, Result, Script
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -152,7 +152,7 @@ class _OfOwner(Script[Result]):
     Returns `UNKNOWN` if the call is not known, and `FOREIGN` if its owner is another one or the last event is written.
     """
 
-    about: Key
+    about: RedisKey
     owner: str
 
     lua = """
@@ -166,7 +166,7 @@ local left = tonumber(found[4] or '-1')
 class _Append(_OfOwner[int | list[int]]):
     """Writes an event, drops the oldest events beyond the limits, and wakes the readers of the events."""
 
-    events: Key
+    events: RedisKey
     event: bytes
     mark: str
     last: bool
@@ -251,8 +251,8 @@ class _Read(Script[list[Any]]):
     Returns an empty list if the call belongs to another session.
     """
 
-    about: Key
-    events: Key
+    about: RedisKey
+    events: RedisKey
     session: str
     after: int
     most_bytes: int
