@@ -173,7 +173,7 @@ async def test_concurrent_calls_to_a_host_are_limited(host: Misbehaving, other: 
         assert [type(task.exception()) for task in refused] == [Limited]
         state = hosts.known[host.host]
         assert (state.running, state.waiting, state.outcomes["limited"]) == (3, 3, 1)
-        for _ in range(50):
+        for _ in range(10):  # far less than the two seconds after which the calls end, also on a busy machine
             assert (await downstream.get(other.url("/ok"))).status_code == 200
         assert not any(task.done() for task in calls if task not in refused)
         ended = await asyncio.gather(*calls, return_exceptions=True)
