@@ -83,7 +83,8 @@ class RequestRecord:
         facts: what follows from the head, if earlier requests had the same head. A change of `headers` removes it.
     """
 
-    # There is no `__init__`: whoever makes a record sets `headers` at once, and most requests set few other attributes.
+    # There is no `__init__`, because it would be one more call in each request. Code that makes a record sets `headers`
+    # at once. Most requests never set the other attributes.
     headers: dict[bytes, bytes]
     caller: Any = None
     unknown: Any = None

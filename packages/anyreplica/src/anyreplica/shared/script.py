@@ -25,8 +25,9 @@ class Script(Generic[Result]):
     """A script. A subclass has a field for each key and for each argument, and the text of the script in `lua`.
 
     A field of type `RedisKey` or `RedisKeys` has keys; every other field is an argument. In the text, each field is a
-    local variable with the name of the field. Integers, floats and booleans are numbers there, and True is 1. A list
-    has no variable: its values are the last values of `ARGV`, or of `KEYS` if its type is `RedisKeys`.
+    local variable with the name of the field. Integers, floats and booleans are numbers there, and True is 1. The
+    values of a list are the last ones of `ARGV`, or of `KEYS` if its type is `RedisKeys`. For a list `values`, the
+    variable `values_start` is the index of the first one.
 
     The script begins with the variables of all fields. Then comes the text of the base class, if it has one, and then
     the text of the class. So a local variable of the base's text hides a field with the same name.
@@ -85,7 +86,7 @@ def _declarations(script: type[Script[Any]]) -> list[str]:
     """Return the lines of Lua that declare a variable for each field.
 
     Raises:
-        TypeError: a field has a type that a script cannot have, or follows a list of the same kind.
+        TypeError: the type of a field is not supported, or a field comes after a list in `KEYS` or `ARGV`.
     """
     lines = []
     counts = {"KEYS": 0, "ARGV": 0}
@@ -96,9 +97,10 @@ def _declarations(script: type[Script[Any]]) -> list[str]:
             raise TypeError(f"{script.__name__}.{field.name}: a list must be the last field of {source}")
         if field.type == RedisKeys or get_origin(field.type) is list:
             ended.add(source)
+            lines.append(f"local {field.name}_start = {counts[source] + 1}")
             continue
         if field.type not in (RedisKey, *_NUMBERS, *_TEXTS):
-            raise TypeError(f"{script.__name__}.{field.name}: a script cannot have the type {field.type}")
+            raise TypeError(f"{script.__name__}.{field.name}: the type {field.type} is not supported")
         counts[source] += 1
         value = f"{source}[{counts[source]}]"
         lines.append(f"local {field.name} = {f'tonumber({value})' if field.type in _NUMBERS else value}")

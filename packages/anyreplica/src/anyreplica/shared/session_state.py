@@ -176,7 +176,7 @@ class RedisState:
 
 
 class _OfGroup(Script[Result]):
-    """The beginning of each script: functions that count bytes."""
+    """The first part of each script: functions that count bytes."""
 
     values: RedisKey
     sizes: RedisKey

@@ -6,7 +6,7 @@ from anyreplica.shared.script import RedisKey, RedisKeys, Result, Script
 
 
 class _Places(Script[Result]):
-    """The beginning of the scripts that create and end a job: the places of unfinished jobs."""
+    """The first part of the scripts that create and end a job: functions that count the unfinished jobs."""
 
     unfinished: RedisKey
     """The unfinished jobs with their times of submission."""
@@ -64,7 +64,7 @@ class CreateJob(_Places[list[bytes]]):
     """The names and values of the record's fields."""
 
     lua = """
-local key = KEYS[7]
+local key = KEYS[idempotency_start]
 local size = #arguments_json
 local there = key and redis.call('GET', key)
 if there and there ~= id then return {'there', there} end
@@ -105,7 +105,7 @@ if not there then
   end
   if reached then return {reached, ''} end
 end
-for i = 13, #ARGV, 2 do redis.call('HSET', record, ARGV[i], ARGV[i + 1]) end
+for i = values_start, #ARGV, 2 do redis.call('HSET', record, ARGV[i], ARGV[i + 1]) end
 redis.call('EXPIRE', record, lifetime)
 redis.call('SET', arguments, arguments_json, 'EX', lifetime)
 if key then redis.call('SET', key, id, 'EX', lifetime) end
@@ -138,7 +138,8 @@ class NoteQueued(Script[int]):
     lifetime: int
 
     lua = """
-for i = 2, #KEYS do redis.call('EXPIRE', KEYS[i], lifetime) end
+redis.call('EXPIRE', run_of_docket, lifetime)
+for i = others_of_docket_start, #KEYS do redis.call('EXPIRE', KEYS[i], lifetime) end
 local state = redis.call('HGET', record, 'state')
 if not state then return 0 end
 redis.call('HSET', record, 'queued', '1')
@@ -148,10 +149,10 @@ return 1
 
 
 class ClaimJob(Script[int]):
-    """Starts an attempt.
+    """Starts an attempt, and returns its number.
 
-    Returns the number of the new attempt. Returns 0 if the job has ended or is deleted. Returns a negative number if
-    too many attempts were lost: minus the number of attempts.
+    Returns 0 if the job has ended or is deleted. If too many attempts were lost, it starts none, and returns the number
+    of attempts with a minus sign.
     """
 
     record: RedisKey
@@ -183,7 +184,7 @@ class ChangeJob(Script[int]):
     lua = """
 if redis.call('HGET', record, 'state') ~= 'running' then return 0 end
 if redis.call('HGET', record, 'attempts') ~= attempt then return 0 end
-for i = 2, #ARGV, 2 do redis.call('HSET', record, ARGV[i], ARGV[i + 1]) end
+for i = values_start, #ARGV, 2 do redis.call('HSET', record, ARGV[i], ARGV[i + 1]) end
 return 1
 """
 
@@ -203,7 +204,7 @@ class RequeueJob(Script[int]):
 local state = redis.call('HGET', record, 'state')
 if state == 'pending' and redis.call('HGET', record, 'given_back') == attempt then return 1 end
 if state ~= 'running' or redis.call('HGET', record, 'attempts') ~= attempt then return 0 end
-for i = 2, #ARGV, 2 do redis.call('HSET', record, ARGV[i], ARGV[i + 1]) end
+for i = values_start, #ARGV, 2 do redis.call('HSET', record, ARGV[i], ARGV[i + 1]) end
 redis.call('HSET', record, 'state', 'pending', 'started', '', 'progress', '0', 'message', '', 'given_back', attempt)
 return 1
 """
@@ -231,11 +232,11 @@ class FinishJob(_Places[int]):
     """The names and values of the record's fields."""
 
     lua = """
-local key = KEYS[8]
+local key = KEYS[idempotency_start]
 local state = redis.call('HGET', record, 'state')
 if state ~= 'pending' and state ~= 'running' then return 0 end
 if attempt ~= '' and redis.call('HGET', record, 'attempts') ~= attempt then return 0 end
-for i = 6, #ARGV, 2 do redis.call('HSET', record, ARGV[i], ARGV[i + 1]) end
+for i = values_start, #ARGV, 2 do redis.call('HSET', record, ARGV[i], ARGV[i + 1]) end
 redis.call('EXPIRE', record, retention)
 local how = redis.call('HGET', record, 'job') .. ':' .. redis.call('HGET', record, 'state')
 redis.call('HINCRBY', counts, how, 1)

@@ -51,7 +51,7 @@ local time = redis.call('TIME')
 local now = time[1] + time[2] / 1000000
 local answers, granted_before = {}, {}
 for number, key in ipairs(KEYS) do
-  local at = number * 6 - 3
+  local at = numbers_start + number * 6 - 6
   local per_second, burst, most = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
   local cost, granted, mine = tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4]), tonumber(ARGV[at + 5])
   mine = mine + (granted_before[key] or 0)

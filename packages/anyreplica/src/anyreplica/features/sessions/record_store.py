@@ -202,7 +202,7 @@ class RedisRecords:
 
 
 class _Counting(Script[Result]):
-    """The beginning of each script: functions that count bytes, and the removal of expired records from the counts.
+    """The first part of each script: functions that count bytes, and the removal of expired records from the counts.
 
     A key of counts expires with the last record that it counts. If the counts of a caller's sessions have expired
     before this script has seen it, all records of the caller have expired, too.

@@ -147,7 +147,7 @@ class RedisEvents:
 
 
 class _OfOwner(Script[Result]):
-    """The beginning of each script that changes a call: only its owner may do it, and only before the last event.
+    """The first part of each script that changes a call: only its owner may do it, and only before the last event.
 
     Returns `UNKNOWN` if the call is not known, and `FOREIGN` if its owner is another one or the last event is written.
     """
