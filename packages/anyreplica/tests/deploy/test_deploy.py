@@ -274,20 +274,22 @@ def running(environment: list[str], secrets: list[str]) -> RunningService:
 def test_a_protecting_setting_may_be_a_secret(name: str) -> None:
     """A secret with the name of a protecting setting protects, too; a setting that is off does not protect."""
     secret = name.lower()
-    assert difference.dropped(running([f"{name}=x"], []), {}) == [name]
-    assert difference.dropped(running([], [secret]), {}) == [name]
-    assert difference.dropped(running([f"{name}=x"], []), {"secrets": [{"source": secret}]}) == []
-    assert difference.dropped(running([], [secret]), {"environment": {name: "y"}}) == []
+    assert difference.dropped_settings(running([f"{name}=x"], []), {}) == [name]
+    assert difference.dropped_settings(running([], [secret]), {}) == [name]
+    assert difference.dropped_settings(running([f"{name}=x"], []), {"secrets": [{"source": secret}]}) == []
+    assert difference.dropped_settings(running([], [secret]), {"environment": {name: "y"}}) == []
     for off in ("", "0", "false", "off", "F", "n"):
-        assert difference.dropped(running([f"{name}={off}"], []), {}) == []
+        assert difference.dropped_settings(running([f"{name}={off}"], []), {}) == []
         if off:
             switched_off = {"environment": {name: off}, "secrets": [{"source": secret}]}
-            assert difference.dropped(running([], [secret]), switched_off) == [name], "a variable comes before a secret"
+            assert difference.dropped_settings(running([], [secret]), switched_off) == [name], (
+                "a variable comes before a secret"
+            )
     for empty in ("", None):
-        assert difference.dropped(running([f"{name}=x"], []), {"environment": {name: empty}}) == [name]
+        assert difference.dropped_settings(running([f"{name}=x"], []), {"environment": {name: empty}}) == [name]
     # Names as the server reads them: upper and lower case do not matter, and a target may have its folder.
-    assert difference.dropped(running([f"{secret}=x"], []), {}) == [name]
-    assert difference.dropped(running([], [f"/run/secrets/{secret}"]), {}) == [name]
+    assert difference.dropped_settings(running([f"{secret}=x"], []), {}) == [name]
+    assert difference.dropped_settings(running([], [f"/run/secrets/{secret}"]), {}) == [name]
 
 
 @pytest.mark.parametrize(
@@ -304,7 +306,7 @@ def test_a_protecting_setting_may_be_a_secret(name: str) -> None:
 )
 def test_weaker_signing_is_dropped_signing(before: str, after: str, weaker: bool) -> None:
     """With SIGNING=accept in place of SIGNING=require, callers no longer have to sign."""
-    dropped = difference.dropped(running([f"SIGNING={before}"], []), {"environment": {"SIGNING": after}})
+    dropped = difference.dropped_settings(running([f"SIGNING={before}"], []), {"environment": {"SIGNING": after}})
     assert dropped == (["SIGNING"] if weaker else [])
 
 

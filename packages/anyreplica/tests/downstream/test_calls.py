@@ -142,11 +142,11 @@ async def test_the_deadline_of_the_call_is_kept(host: Misbehaving) -> None:
     async with opened() as (downstream, _):
 
         async def within(seconds: float, path: str) -> str:
-            deadline.until(seconds)
-            deadline.until(100)
+            deadline.set_deadline(seconds)
+            deadline.set_deadline(100)
             with pytest.raises(TimedOut) as error:
                 await downstream.get(host.url(path))
-            left = deadline.remaining()
+            left = deadline.remaining_seconds()
             assert left is not None
             assert left < 0.2
             return str(error.value)
@@ -158,10 +158,10 @@ async def test_the_deadline_of_the_call_is_kept(host: Misbehaving) -> None:
                     break
             assert re.search(rf"{re.escape(host.host)} did not answer within \d+(\.\d+)? s", said)
         assert f"{host.host} was not called: no time was left" in await asyncio.create_task(within(0, "/ok"))
-        assert deadline.remaining() is None  # the deadline belongs to the other task
-        deadline.until(1)
-        deadline.until(None)
-        assert deadline.remaining() is None
+        assert deadline.remaining_seconds() is None  # the deadline belongs to the other task
+        deadline.set_deadline(1)
+        deadline.set_deadline(None)
+        assert deadline.remaining_seconds() is None
     assert host.seen("/ok") == 0
 
 

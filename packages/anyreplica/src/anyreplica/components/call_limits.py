@@ -117,7 +117,7 @@ async def bounded(call: Awaitable[T], kind: str, name: str, seconds: float) -> T
     """
     task = asyncio.ensure_future(_contained(call, kind, name, seconds))
     try:
-        done = await deadline.within(task, seconds)
+        done = await deadline.wait_within(task, seconds)
     except asyncio.CancelledError:  # the client closed the connection, or the replica stops
         task.cancel()
         raise
@@ -134,7 +134,7 @@ async def bounded(call: Awaitable[T], kind: str, name: str, seconds: float) -> T
 
 
 async def _contained(call: Awaitable[T], kind: str, name: str, seconds: float) -> T:
-    deadline.until(seconds)  # this task runs this call only, so the deadline affects no other call
+    deadline.set_deadline(seconds)  # this task runs this call only, so the deadline affects no other call
     try:
         return await call
     except (FastMCPError, NotFoundError) as error:

@@ -54,7 +54,7 @@ _POLL_SECONDS = 0.25
 """Pause between two checks of a task whose time limit has ended, while the call waits for its client."""
 
 
-def until(seconds: float | None) -> None:
+def set_deadline(seconds: float | None) -> None:
     """Set the deadline of this context to `seconds` from now. An earlier deadline stays.
 
     None removes the deadline, for work that continues after its call has ended.
@@ -66,7 +66,7 @@ def until(seconds: float | None) -> None:
     END.set(end if known is None else min(end, known))
 
 
-def remaining() -> float | None:
+def remaining_seconds() -> float | None:
     """Return the remaining seconds, 0 after the deadline, or None without a deadline."""
     end = END.get()
     return None if end is None else max(0.0, end - (time.monotonic() - _paused()))
@@ -95,7 +95,7 @@ class TimeLimit:
         return not self._pauses.is_open and time.monotonic() - self._pauses.seconds >= self._end
 
 
-async def within(task: asyncio.Future[Any], seconds: float) -> bool:
+async def wait_within(task: asyncio.Future[Any], seconds: float) -> bool:
     """Wait until a task is done, for at most `seconds` without the pauses. Return whether the task is done."""
     limit = TimeLimit(seconds)
     while True:

@@ -14,7 +14,7 @@ import yaml
 from anyreplica.deploy import difference, image, remembered
 from anyreplica.deploy.docker import docker
 from anyreplica.deploy.progress import DeployProgress
-from anyreplica.deploy.running import RunningService, services
+from anyreplica.deploy.running import RunningService, running_services
 from anyreplica.deploy.tasks import tasks, why
 from anyreplica.deploy.wanted import EDGE, MADE_SECRETS, Wanted, make_secrets, repeat_tools, wanted
 
@@ -71,7 +71,7 @@ def deploy(stack: str, choose: Callable[[str, dict[str, RunningService]], str], 
         DockerCommandError: Docker failed.
     """
     seconds = _time_limit()
-    before = services(stack)
+    before = running_services(stack)
     asked = choose(stack, before)
     overlays = _overlays(before)
     local = image.by_content(asked)
@@ -83,7 +83,7 @@ def deploy(stack: str, choose: Callable[[str, dict[str, RunningService]], str], 
     target = wanted(overlays, **variables, **_chosen_before({name: before[name] for name in stays}))
     _refuse_unused_secrets(target)
     _refuse_dropping(before, target)
-    record = remembered.recall(stack)
+    record = remembered.recall_deployment(stack)
     if dry_run:
         _show_changes(record, before, target)
         print(f"--dry-run: this would deploy {local or asked} as '{stack}'. Nothing has changed.")
@@ -110,7 +110,7 @@ def deploy(stack: str, choose: Callable[[str, dict[str, RunningService]], str], 
     after = {name: each for name, each in found.items() if name in target.services}
     _remove_dropped(stack, record, target)
     now = after["mcp"].image
-    remembered.remember(stack, remembered.Deployed(target.text, now, _image_before(record, before, now)))
+    remembered.remember_deployment(stack, remembered.Deployed(target.text, now, _image_before(record, before, now)))
     _print_url(stack, after)
     return True
 
@@ -133,7 +133,7 @@ def earlier_image(stack: str, before: dict[str, RunningService]) -> str:
         DeploymentRefused: The stack does not run, or its replicas have had no other image.
     """
     running = same_image(stack, before)
-    record = remembered.recall(stack)
+    record = remembered.recall_deployment(stack)
     rolled_back = "rollback" in before["mcp"].update[1]
     earlier = None if record is None else record.earlier_image
     if record is not None and not rolled_back and not image.same(record.image, running):
@@ -221,7 +221,7 @@ def _refuse_dropping(before: dict[str, RunningService], target: Wanted) -> None:
     allowed = set(re.split(r"[\s,]+", os.environ.get("ALLOW_DROP", "")))
     wanted_services = target.services
     dropped = {
-        name: [each for each in difference.dropped(before[name], wanted_services[name]) if each not in allowed]
+        name: [each for each in difference.dropped_settings(before[name], wanted_services[name]) if each not in allowed]
         for name in sorted(before.keys() & wanted_services.keys())
     }
     lost = {each for settings in dropped.values() for each in settings}
@@ -254,7 +254,7 @@ def _show_changes(record: remembered.Deployed | None, before: dict[str, RunningS
         return
     # `docker service scale` or the autoscaler may have changed the counts since the last deployment.
     counts = {name: service.replicas for name, service in before.items() if service.replicas is not None}
-    changes = difference.lines(record.text, target.text, counts)
+    changes = difference.changed_lines(record.text, target.text, counts)
     print("\n".join(["Changes:", *(f"  {line}" for line in changes)]) if changes else "No changes in image or files.")
 
 
@@ -319,7 +319,7 @@ def _remove_dropped(stack: str, record: remembered.Deployed | None, target: Want
     This comes last: while the update runs, and if Swarm rolls it back, the old replicas still need these services.
     """
     dropped = (yaml.safe_load(record.text)["services"].keys() if record else set()) - target.services.keys()
-    for name in sorted(dropped & services(stack).keys()):
+    for name in sorted(dropped & running_services(stack).keys()):
         docker("service", "rm", f"{stack}_{name}")
         print(f"Removed {name}: none of the files has it any more.")
 

@@ -32,7 +32,7 @@ _STRICTEST = {"SIGNING": "require"}
 _SECRETS_FOLDER = "/run/secrets/"
 
 
-def lines(before: str, after: str, counts: Mapping[str, int] | None = None) -> list[str]:
+def changed_lines(before: str, after: str, counts: Mapping[str, int] | None = None) -> list[str]:
     """Return the differences between two stacks, one line each, with the values before and after.
 
     Args:
@@ -50,7 +50,7 @@ def lines(before: str, after: str, counts: Mapping[str, int] | None = None) -> l
     ]
 
 
-def dropped(running: RunningService, wanted: dict[str, Any]) -> list[str]:
+def dropped_settings(running: RunningService, wanted: dict[str, Any]) -> list[str]:
     """Return the protecting settings that the running service has and the new service would not have.
 
     A setting also counts as dropped if the new service would have a weaker value, such as SIGNING=accept in place of

@@ -5,7 +5,7 @@ import time
 from collections.abc import Collection
 
 from anyreplica.deploy.docker import DockerCommandError
-from anyreplica.deploy.running import RunningService, services
+from anyreplica.deploy.running import RunningService, running_services
 from anyreplica.deploy.tasks import SwarmTask, tasks
 
 _SILENT_SECONDS = 10
@@ -67,7 +67,7 @@ class DeployProgress:
         Raises:
             DockerCommandError: Docker can't reach a manager of a Swarm.
         """
-        found, all_tasks = services(self._stack), tasks(self._stack)
+        found, all_tasks = running_services(self._stack), tasks(self._stack)
         self._failed_starts = {}
         for name, service in found.items():
             its = [task for task in all_tasks if task.service == service.found["ID"]]

@@ -31,7 +31,7 @@ class Deployed:
     """Whether a later deployment has failed."""
 
 
-def recall(stack: str) -> Deployed | None:
+def recall_deployment(stack: str) -> Deployed | None:
     """Return the record; None if no deployment was successful.
 
     Raises:
@@ -47,13 +47,13 @@ def recall(stack: str) -> Deployed | None:
     return Deployed(text, image, labels.get(_EARLIER_IMAGE), labels.get(_FAILED) == "true")
 
 
-def remember(stack: str, record: Deployed) -> None:
+def remember_deployment(stack: str, record: Deployed) -> None:
     """Store a record in place of the last one.
 
     Raises:
         DockerCommandError: Docker can't reach a manager of a Swarm.
     """
-    if recall(stack) == record:
+    if recall_deployment(stack) == record:
         return
     old = _ids(stack)
     name = f"{stack}_deployed_{zlib.crc32(record.text.encode()):08x}"
@@ -74,9 +74,9 @@ def remember_failure(stack: str) -> None:
     Raises:
         DockerCommandError: Docker can't reach a manager of a Swarm.
     """
-    record = recall(stack)
+    record = recall_deployment(stack)
     if record is not None:
-        remember(stack, replace(record, failed=True))
+        remember_deployment(stack, replace(record, failed=True))
 
 
 def _ids(stack: str) -> list[str]:

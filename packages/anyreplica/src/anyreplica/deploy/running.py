@@ -82,7 +82,7 @@ class RunningService:
         return [int(port["PublishedPort"]) for port in ports if port.get("PublishedPort")]
 
 
-def services(stack: str) -> dict[str, RunningService]:
+def running_services(stack: str) -> dict[str, RunningService]:
     """Return the services of a stack; the keys are the names without the name of the stack.
 
     Raises:

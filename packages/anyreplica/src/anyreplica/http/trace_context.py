@@ -24,13 +24,13 @@ def untraced() -> AbstractContextManager[object]:
     return use_span(NonRecordingSpan(_NOBODY))
 
 
-def of_headers(headers: Mapping[bytes, bytes]) -> Context | None:
+def parent_of_headers(headers: Mapping[bytes, bytes]) -> Context | None:
     """Return the client's span from the headers of a request, or None if they name none."""
     named = ((name, headers.get(name.encode())) for name in propagate.get_global_textmap().fields)
     return _extracted({name: value.decode("latin-1") for name, value in named if value is not None})
 
 
-def of_meta(params: Mapping[str, Any] | None) -> Context | None:
+def parent_of_meta(params: Mapping[str, Any] | None) -> Context | None:
     """Return the client's span from the `_meta` of a message (SEP-414), or None if it names none."""
     meta = params.get("_meta") if params else None
     if type(meta) is not dict:
@@ -38,7 +38,7 @@ def of_meta(params: Mapping[str, Any] | None) -> Context | None:
     return _extracted({name: meta[name] for name in propagate.get_global_textmap().fields if name in meta})
 
 
-def current() -> str:
+def current_traceparent() -> str:
     """Return the current span as a `traceparent`, or an empty text without a span."""
     carrier: dict[str, str] = {}
     propagate.inject(carrier)
@@ -46,7 +46,7 @@ def current() -> str:
 
 
 def links_to(traceparent: str) -> list[Link]:
-    """Return a link to a span that `current` returned, or no link for an empty text."""
+    """Return a link to a span that `current_traceparent` returned, or no link for an empty text."""
     context = _extracted({_TRACEPARENT: traceparent})
     return [] if context is None else [Link(get_current_span(context).get_span_context())]
 

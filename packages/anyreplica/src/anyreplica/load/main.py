@@ -206,7 +206,7 @@ def _reach(options: Options) -> list[str]:
     """
     target = LoadTarget.of(options.url)
     # A wrong description of the requests must fail before the first request.
-    plan.scenario(options.what, Writer(target, options.headers))
+    plan.scenario_of(options.what, Writer(target, options.headers))
     try:
         return asyncio.run(target.resolved(_REACH_SECONDS))
     except OSError as error:

@@ -9,7 +9,7 @@ from anyreplica.load.run import Load, Ramp
 from anyreplica.load.scenario import Conversation, Echo, Mix, Scenario, Single
 
 
-def load(options: Options, addresses: list[str], part: int) -> Load:
+def load_of_part(options: Options, addresses: list[str], part: int) -> Load:
     """Return the load of the process with number `part` (from 0) of `options.processes` processes.
 
     Raises:
@@ -22,7 +22,7 @@ def load(options: Options, addresses: list[str], part: int) -> Load:
     return Load(
         target=target,
         addresses=addresses,
-        scenario=scenario(options.what, Writer(target, options.headers, sign)),
+        scenario=scenario_of(options.what, Writer(target, options.headers, sign)),
         families=options.families,
         clients=max(1, _share(options.concurrent, part, count)),
         requests=None if options.requests is None else _share(options.requests, part, count),
@@ -33,12 +33,12 @@ def load(options: Options, addresses: list[str], part: int) -> Load:
     )
 
 
-def warm_up(load: Load, seconds: float) -> Load:
+def load_of_warm_up(load: Load, seconds: float) -> Load:
     """Return the same load with a time limit in seconds, for the warm-up before the measurement."""
     return replace(load, requests=None, seconds=seconds)
 
 
-def scenario(what: dict[str, Any], writer: Writer) -> Scenario:
+def scenario_of(what: dict[str, Any], writer: Writer) -> Scenario:
     """Return the scenario that clients perform.
 
     Args:
@@ -55,7 +55,7 @@ def scenario(what: dict[str, Any], writer: Writer) -> Scenario:
             "the allowed fields are weight, tool or method, args, and session."
         )
     if "mix" in what:
-        return Mix([(_weight(entry), scenario(entry, writer)) for entry in what["mix"]])
+        return Mix([(_weight(entry), scenario_of(entry, writer)) for entry in what["mix"]])
     if what.get("session"):
         return Conversation(writer)
     if "method" in what:

@@ -187,7 +187,7 @@ def work(pipe: Pipe, options: Options, addresses: list[str], part: int) -> None:
 
 
 async def _work(pipe: Pipe, options: Options, addresses: list[str], part: int) -> None:
-    load = plan.load(options, addresses, part)
+    load = plan.load_of_part(options, addresses, part)
     pipe.send("ready")
     await asyncio.to_thread(pipe.recv)
 
@@ -197,7 +197,7 @@ async def _work(pipe: Pipe, options: Options, addresses: list[str], part: int) -
         return LoadClient(run)
 
     if options.warm_up:
-        await LoadRun(plan.warm_up(load, options.warm_up)).go(client)
+        await LoadRun(plan.load_of_warm_up(load, options.warm_up)).go(client)
     run = LoadRun(load, first=part + 1, step=options.processes)
     watch = Watch()
     loop = asyncio.get_running_loop()

@@ -88,7 +88,7 @@ class Sharing:
                 self.close_streams = mcp.close_streams
             return
         bus = self.bus = self._bus or InMemorySubscriptionBus()
-        publish.use(bus)
+        publish.use_bus(bus)
         if isinstance(mcp, SdkServer) and not mcp.listens_over(bus):
             self.close_streams = mcp.close_streams
             return

@@ -23,7 +23,7 @@ _FRESH_SECONDS = 1.0
 
 
 @asynccontextmanager
-async def answering(page: Callable[[], Awaitable[bytes]]) -> AsyncIterator[None]:
+async def answering_siblings(page: Callable[[], Awaitable[bytes]]) -> AsyncIterator[None]:
     """Inside the block, answer the other processes with a page."""
     if not folder:
         yield
@@ -49,7 +49,7 @@ async def answering(page: Callable[[], Awaitable[bytes]]) -> AsyncIterator[None]
         yield
 
 
-async def ask_others() -> dict[str, bytes]:
+async def ask_siblings() -> dict[str, bytes]:
     """Return the pages of the other processes by their numbers. A process that does not answer is missing."""
     others = _others()
     pages = await asyncio.gather(*(_ask(each) for each in others))

@@ -13,7 +13,7 @@ from mcp.server.subscriptions import (
     ToolsListChanged,
 )
 
-__all__ = ["PromptsListChanged", "ResourceUpdated", "ResourcesListChanged", "ToolsListChanged", "publish", "use"]
+__all__ = ["PromptsListChanged", "ResourceUpdated", "ResourcesListChanged", "ToolsListChanged", "publish", "use_bus"]
 
 _buses: list[SubscriptionBus] = []
 
@@ -34,6 +34,6 @@ async def publish(event: ServerEvent) -> None:
         await bus.publish(event)
 
 
-def use(bus: SubscriptionBus) -> None:
+def use_bus(bus: SubscriptionBus) -> None:
     """Publish over `bus` from now on. The server calls this function when it starts."""
     _buses[:] = [bus]

@@ -195,8 +195,8 @@ class CachedTool:
             raise
 
     async def _make(self, key: bytes, run: _Run) -> Any:
-        deadline.until(None)  # drop the first call's deadline: other calls wait for this run, too
-        deadline.until(self._seconds)
+        deadline.set_deadline(None)  # drop the first call's deadline: other calls wait for this run, too
+        deadline.set_deadline(self._seconds)
         try:
             async with asyncio.timeout(self._seconds) as limit:
                 if self._cache.shared is not None:

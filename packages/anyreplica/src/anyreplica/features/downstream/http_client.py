@@ -103,7 +103,7 @@ class Downstream:
             max_bytes=options.get("max_bytes", settings.downstream_max_bytes),
         )
         seconds = options.get("timeout", settings.downstream_timeout_seconds)
-        left = deadline.remaining()
+        left = deadline.remaining_seconds()
         limit = seconds if left is None else min(seconds, left - _MARGIN)
         exchanged = None
         if self._tokens is not None:

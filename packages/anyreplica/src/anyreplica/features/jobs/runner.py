@@ -259,8 +259,8 @@ class ReportingProgress(Progress):
 
 
 async def _contained(call: Awaitable[T], seconds: float) -> T:
-    deadline.until(None)  # the next line would keep an earlier deadline
-    deadline.until(seconds)
+    deadline.set_deadline(None)  # the next line would keep an earlier deadline
+    deadline.set_deadline(seconds)
     try:
         return await call
     except (Exception, asyncio.CancelledError):

@@ -165,7 +165,7 @@ class JobService:
             submitted=time.time(),
             digest=hashlib.sha256(f"{name}\n{text}".encode()).hexdigest(),
             kept=job.meta.retention or self.settings.jobs_retention_seconds,
-            traceparent=trace_context.current(),
+            traceparent=trace_context.current_traceparent(),
         )
         async with self._queue() as backend:
             identity = await backend.store.create(record, text, idempotency_key)

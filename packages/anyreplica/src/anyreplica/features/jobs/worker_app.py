@@ -44,7 +44,7 @@ def worker_app(server: PreparedServer, settings: JobSettings) -> ASGIApp:
     lifecycle = Lifecycle(settings.drain_seconds, end_regardless)
     redis = connect(settings)
     if redis is not None:
-        publish.use(RedisBus.of(redis, settings.mcp_name))
+        publish.use_bus(RedisBus.of(redis, settings.mcp_name))
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[dict[str, Any]]:

@@ -53,13 +53,13 @@ def metrics_route(
             if not secrets.compare_digest(f"{scheme.lower()} {given.strip()}".encode(), shown):
                 text = "The metrics need a token; send the header Authorization: Bearer <METRICS_TOKEN>."
                 return PlainTextResponse(text, 401, {"WWW-Authenticate": 'Bearer realm="metrics"'})
-        whole, others = await asyncio.gather(refreshed(), siblings.ask_others())
+        whole, others = await asyncio.gather(refreshed(), siblings.ask_siblings())
         if siblings.folder:
             whole = of_all(process_number(), whole, others)
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
         return Response(encode(whole), media_type=content_type)
 
-    return Route(path, show), siblings.answering(for_siblings)
+    return Route(path, show), siblings.answering_siblings(for_siblings)
 
 
 def as_json(registry: CollectorRegistry) -> bytes:

@@ -19,7 +19,7 @@ from anyreplica.features.tracing.last_spans import flushing
 from anyreplica.features.tracing.settings import TracingSettings
 from anyreplica.http.request_record import FAULT, LONGEST, RequestRecord, mcp_paths, path_of, quiet_paths, record_of
 from anyreplica.http.responses import BEGINNINGS
-from anyreplica.http.trace_context import of_headers, of_meta
+from anyreplica.http.trace_context import parent_of_headers, parent_of_meta
 from anyreplica.process.logs import request_id, trace_id
 from anyreplica.settings.errors import StartupError
 from anyreplica.settings.paths import PathSettings
@@ -134,14 +134,14 @@ class RequestSpan:
         self._endpoint = endpoint.rstrip("/")
         self._since = time.time_ns()
         self._span: trace.Span | None = None
-        parent = of_headers(record.headers)
+        parent = parent_of_headers(record.headers)
         if parent is not None or not endpoint:
             self._begin(parent)
 
     def read(self, params: Mapping[str, Any] | None) -> None:
         """Start the span with the parent in the message's `_meta`, if no header named a parent."""
         if self._span is None:
-            self._begin(of_meta(params))
+            self._begin(parent_of_meta(params))
 
     def end(self) -> None:
         """End the span, with the outcome of the request as attributes."""

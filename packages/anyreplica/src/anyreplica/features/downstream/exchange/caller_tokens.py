@@ -288,7 +288,7 @@ class CallerTokens:
         self.cache.drop(_key(exchange.host, own), token)
 
     async def _exchanged(self, exchange: TokenExchange, own: str) -> ExchangedToken:
-        deadline.until(None)  # the exchange also serves calls that have more time than the call that starts it
+        deadline.set_deadline(None)  # the exchange also serves calls that have more time than the call that starts it
         outcome: ExchangeOutcome = "error"
         try:
             token = await self._ask(exchange, own)

@@ -53,7 +53,7 @@ class UpstreamTokens:
         """Return the token of the current caller, and the one that was exchanged for it."""
         if not exchange.may_carry(url):
             raise Unusable(f"{exchange.host} was not called: its token must not go over plain HTTP; use https://")
-        own, left = self._tokens.own(), deadline.remaining()
+        own, left = self._tokens.own(), deadline.remaining_seconds()
         return own, await self._tokens.token(exchange, own, self.seconds if left is None else min(self.seconds, left))
 
     def drop(self, exchange: TokenExchange, own: str, token: str) -> None:
