@@ -9,7 +9,7 @@ from functools import partial
 
 from starlette.types import Scope
 
-from anyreplica.features.metrics.requests import RequestMetrics
+from anyreplica.features.metrics.feature import RequestMetrics
 from anyreplica.http.access_log import Write
 from anyreplica.http.request_record import RECORD, RequestRecord
 from benchmarks.command import Run, Script, main

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from anyreplica.features.cache.policy import cached
     from anyreplica.process.replica import replica_name
     from anyreplica.settings.errors import StartupError
-    from anyreplica.shared.publish import (
+    from anyreplica.shared.events import (
         PromptsListChanged,
         ResourcesListChanged,
         ResourceUpdated,
@@ -71,7 +71,7 @@ _NAMES = {
     "features.cache.policy": ("cached",),
     "process.replica": ("replica_name",),
     "settings.errors": ("StartupError",),
-    "shared.publish": ("PromptsListChanged", "ResourceUpdated", "ResourcesListChanged", "ToolsListChanged", "publish"),
+    "shared.events": ("PromptsListChanged", "ResourceUpdated", "ResourcesListChanged", "ToolsListChanged", "publish"),
 }
 """Public names by the module that defines them."""
 
@@ -82,7 +82,7 @@ def __getattr__(name: str) -> Any:
     for module, names in _NAMES.items():
         if name in names:
             if module == "app":
-                import_module("anyreplica.process.versions").check_versions()
+                import_module("anyreplica.process.start").check_versions()
             value = globals()[name] = getattr(import_module(f"anyreplica.{module}"), name)
             return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -28,9 +28,7 @@ from anyreplica.mcp.compat.http_app import added_by_http_app
 from anyreplica.mcp.compat.sdk_server import as_fastmcp
 from anyreplica.mcp.components import serve_components
 from anyreplica.process import logs
-from anyreplica.process.ending import end_regardless
-from anyreplica.process.lifecycle import Lifecycle
-from anyreplica.process.mounted import NotStartedError, running
+from anyreplica.process.lifecycle import Lifecycle, NotStartedError, end_regardless, running
 from anyreplica.process.replica import process_lifespan, replica_name
 from anyreplica.process.start import EXIT_REFUSED, StartReport, print_reason, refusing
 from anyreplica.settings.errors import StartupError

@@ -19,9 +19,8 @@ from anyreplica.feature import Parts, Position, PreparedServer, Replica
 from anyreplica.http.access_log import access_lines
 from anyreplica.http.cors import cors
 from anyreplica.http.request_limits import RequestLimits
-from anyreplica.http.request_record import mcp_paths
+from anyreplica.http.request_record import mcp_paths, untraced
 from anyreplica.http.responses import StandardOnly, by_path
-from anyreplica.http.trace_context import untraced
 from anyreplica.http.uvicorn.connections import KEY, Connections
 from anyreplica.mcp.catalogue import title_of, version_of
 from anyreplica.mcp.compat import mounts
@@ -29,11 +28,9 @@ from anyreplica.mcp.compat.forwarding import refuse_credentials
 from anyreplica.mcp.compat.state_store import StateStore
 from anyreplica.mcp.endpoint import McpEndpoint
 from anyreplica.mcp.lenient import endpoint_class
-from anyreplica.mcp.own_work import own_work, warm_up
 from anyreplica.mcp.sdk_components import log_notes
-from anyreplica.mcp.sharing import Sharing
-from anyreplica.process.lifecycle import Lifecycle
-from anyreplica.process.mounted import NotStartedError
+from anyreplica.mcp.server_setup import Sharing, own_work, warm_up
+from anyreplica.process.lifecycle import Lifecycle, NotStartedError
 from anyreplica.process.replica import replica_name
 from anyreplica.routes.custom import arrange, open_requests, paths_of, refuse_needed_paths
 from anyreplica.routes.health import DeepHealth, health_routes

@@ -20,7 +20,6 @@ tool's caller: the client exchanges the caller's token for one of the API. Proxi
 another HTTP client, such as that of `FastMCP.from_openapi`, there is `CallerAuth`.
 """
 
-from anyreplica.features.downstream.clients import client, close, closing, configure, get, post, request
 from anyreplica.features.downstream.errors import (
     BadStatus,
     CircuitOpen,
@@ -32,7 +31,7 @@ from anyreplica.features.downstream.errors import (
     Unusable,
 )
 from anyreplica.features.downstream.exchange.upstreams import CallerAuth
-from anyreplica.features.downstream.http_client import Downstream
+from anyreplica.features.downstream.http_client import Downstream, client, close, closing, configure, get, post, request
 
 __all__ = [
     "BadStatus",

@@ -29,9 +29,8 @@ from anyreplica.http.access_log import AccessLog, Write
 from anyreplica.http.request_limits import Limiter, Observe, RequestLimits
 from anyreplica.http.request_record import quiet_paths
 from anyreplica.http.uvicorn.connections import Connections
-from anyreplica.mcp.call import Call
+from anyreplica.mcp.call import Call, HandshakeSessions
 from anyreplica.mcp.catalogue import Catalogue
-from anyreplica.mcp.handshake_sessions import HandshakeSessions
 from anyreplica.mcp.server_setup import ServerSetup
 from anyreplica.process.lifecycle import Lifecycle
 from anyreplica.process.logs import LogBuffer

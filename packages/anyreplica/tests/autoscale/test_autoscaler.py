@@ -10,9 +10,9 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from anyreplica.autoscale.autoscaler import Autoscaler, Read
-from anyreplica.autoscale.docker_api import DockerApi
 from anyreplica.autoscale.metrics import AutoscaleMetrics
 from anyreplica.autoscale.page import Page
+from anyreplica.autoscale.service import DockerApi
 from tests.autoscale.engine import LABELS, Engine, task
 
 NO_ROOM = "no suitable node (insufficient resources on 3 nodes)"

@@ -15,10 +15,9 @@ from pydantic import SecretStr
 
 from anyreplica.autoscale import autoscaler as module
 from anyreplica.autoscale.autoscaler import Autoscaler
-from anyreplica.autoscale.docker_api import DockerApi
 from anyreplica.autoscale.metrics import AutoscaleMetrics
 from anyreplica.autoscale.page import MAX_BYTES, Page, metrics_client
-from anyreplica.autoscale.service import ReplicaTask, Service
+from anyreplica.autoscale.service import DockerApi, ReplicaTask, Service
 from conftest import generated
 from tests.autoscale.engine import LABELS, Engine, task
 from tests.autoscale.hostile import Answer, damaged_pages, free_port_of, listening, never_ends, sends

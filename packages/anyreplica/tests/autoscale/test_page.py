@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from anyreplica.autoscale.page import MAX_BUCKETS, MAX_BYTES, MAX_LINE_BYTES, MAX_LINES, MAX_PROCESSES, Page
 from anyreplica.autoscale.readings import Reading
-from anyreplica.features.metrics.requests import RequestMetrics
+from anyreplica.features.metrics.feature import RequestMetrics
 from anyreplica.http.request_record import RECORD, RequestRecord
 from conftest import generated
 from tests.autoscale.hostile import damaged_pages

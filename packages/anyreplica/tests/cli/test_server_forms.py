@@ -8,8 +8,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from anyreplica.cli.fastmcp_json import Configured, configured
 from anyreplica.cli.main import APP
+from anyreplica.cli.source import Configured, configured
 from conftest import StartServer
 from tests.calls import HEADERS, call, modern, request
 from tests.starts import start

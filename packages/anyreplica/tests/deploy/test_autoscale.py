@@ -14,9 +14,8 @@ from typing import Any
 import httpx
 import pytest
 
-from anyreplica.autoscale.docker_api import DockerApi
 from anyreplica.autoscale.policy import Policy, policy_of
-from anyreplica.autoscale.service import Service
+from anyreplica.autoscale.service import DockerApi, Service
 from conftest import ROOT, free_port, until
 from tests.deploy.test_jobs import merged, secrets_of
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from anyreplica.all_settings import Settings
-from anyreplica.deploy import difference, image
+from anyreplica.deploy import image, wanted
 from anyreplica.deploy.running import RunningService
 from conftest import ROOT
 from tests.deploy.conftest import Swarm
@@ -270,26 +270,26 @@ def running(environment: list[str], secrets: list[str]) -> RunningService:
     return RunningService("mcp", {"Spec": {"TaskTemplate": {"ContainerSpec": container}}})
 
 
-@pytest.mark.parametrize("name", difference.PROTECTING)
+@pytest.mark.parametrize("name", wanted.PROTECTING)
 def test_a_protecting_setting_may_be_a_secret(name: str) -> None:
     """A secret with the name of a protecting setting protects, too; a setting that is off does not protect."""
     secret = name.lower()
-    assert difference.dropped_settings(running([f"{name}=x"], []), {}) == [name]
-    assert difference.dropped_settings(running([], [secret]), {}) == [name]
-    assert difference.dropped_settings(running([f"{name}=x"], []), {"secrets": [{"source": secret}]}) == []
-    assert difference.dropped_settings(running([], [secret]), {"environment": {name: "y"}}) == []
+    assert wanted.dropped_settings(running([f"{name}=x"], []), {}) == [name]
+    assert wanted.dropped_settings(running([], [secret]), {}) == [name]
+    assert wanted.dropped_settings(running([f"{name}=x"], []), {"secrets": [{"source": secret}]}) == []
+    assert wanted.dropped_settings(running([], [secret]), {"environment": {name: "y"}}) == []
     for off in ("", "0", "false", "off", "F", "n"):
-        assert difference.dropped_settings(running([f"{name}={off}"], []), {}) == []
+        assert wanted.dropped_settings(running([f"{name}={off}"], []), {}) == []
         if off:
             switched_off = {"environment": {name: off}, "secrets": [{"source": secret}]}
-            assert difference.dropped_settings(running([], [secret]), switched_off) == [name], (
+            assert wanted.dropped_settings(running([], [secret]), switched_off) == [name], (
                 "a variable comes before a secret"
             )
     for empty in ("", None):
-        assert difference.dropped_settings(running([f"{name}=x"], []), {"environment": {name: empty}}) == [name]
+        assert wanted.dropped_settings(running([f"{name}=x"], []), {"environment": {name: empty}}) == [name]
     # Names as the server reads them: upper and lower case do not matter, and a target may have its folder.
-    assert difference.dropped_settings(running([f"{secret}=x"], []), {}) == [name]
-    assert difference.dropped_settings(running([], [f"/run/secrets/{secret}"]), {}) == [name]
+    assert wanted.dropped_settings(running([f"{secret}=x"], []), {}) == [name]
+    assert wanted.dropped_settings(running([], [f"/run/secrets/{secret}"]), {}) == [name]
 
 
 @pytest.mark.parametrize(
@@ -306,7 +306,7 @@ def test_a_protecting_setting_may_be_a_secret(name: str) -> None:
 )
 def test_weaker_signing_is_dropped_signing(before: str, after: str, weaker: bool) -> None:
     """With SIGNING=accept in place of SIGNING=require, callers no longer have to sign."""
-    dropped = difference.dropped_settings(running([f"SIGNING={before}"], []), {"environment": {"SIGNING": after}})
+    dropped = wanted.dropped_settings(running([f"SIGNING={before}"], []), {"environment": {"SIGNING": after}})
     assert dropped == (["SIGNING"] if weaker else [])
 
 
@@ -315,7 +315,7 @@ AUTHENTICATION = {"auth_enabled", "auth_token", "api_keys_file", "auth_jwt_issue
 
 def test_all_ways_of_authentication_protect() -> None:
     """The list names real settings, and each setting without which callers need less than before."""
-    protecting = {name.lower() for name in difference.PROTECTING}
+    protecting = {name.lower() for name in wanted.PROTECTING}
     assert protecting <= Settings.model_fields.keys()
     assert protecting >= AUTHENTICATION | {"protect_custom_routes", "metrics_token"}
     groups = ("auth_jwt_", "login_")

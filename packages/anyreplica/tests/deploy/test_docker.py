@@ -7,8 +7,7 @@ import pytest
 
 from anyreplica.cli.deploy import main
 from anyreplica.deploy import image
-from anyreplica.deploy.docker import DockerTimeoutError, docker, exists
-from anyreplica.deploy.tasks import tasks
+from anyreplica.deploy.running import DockerTimeoutError, docker, exists, tasks
 
 pytestmark = pytest.mark.servers
 
@@ -19,7 +18,7 @@ def put_docker(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> No
     command.write_text(f"#!/bin/sh\n{script}\n")
     command.chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setattr("anyreplica.deploy.docker._SECONDS", 0.5)
+    monkeypatch.setattr("anyreplica.deploy.running._SECONDS", 0.5)
 
 
 def test_the_deployment_of_an_engine_that_hangs_ends(

@@ -5,10 +5,8 @@ from typing import Any
 
 import pytest
 
-from anyreplica.deploy.docker import DockerCommandError
 from anyreplica.deploy.progress import DeployProgress
-from anyreplica.deploy.running import RunningService
-from anyreplica.deploy.tasks import SwarmTask
+from anyreplica.deploy.running import DockerCommandError, RunningService, SwarmTask
 
 OUTCOMES = {
     "paused": "paused it",
@@ -39,7 +37,7 @@ class Look:
 
     def __call__(self, progress: DeployProgress, found: RunningService, *its: SwarmTask) -> dict[str, str]:
         """Look once, and return the services that have failed until now."""
-        self._patch.setattr("anyreplica.deploy.progress.services", lambda _: {"mcp": found})
+        self._patch.setattr("anyreplica.deploy.progress.running_services", lambda _: {"mcp": found})
         self._patch.setattr("anyreplica.deploy.progress.tasks", lambda _: list(its))
         progress.refresh()
         return progress.failed
@@ -90,7 +88,7 @@ def test_a_failed_update_stays_failed(look: Look, monkeypatch: pytest.MonkeyPatc
     def no_answer(_: str) -> dict[str, RunningService]:
         raise DockerCommandError("docker service ls: no answer within 60 s.")
 
-    monkeypatch.setattr("anyreplica.deploy.progress.services", no_answer)
+    monkeypatch.setattr("anyreplica.deploy.progress.running_services", no_answer)
     progress.refresh()
     assert progress.failed.keys() == {"mcp"}
     with pytest.raises(DockerCommandError):

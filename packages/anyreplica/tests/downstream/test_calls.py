@@ -7,7 +7,7 @@ import re
 import pytest
 from fastmcp.exceptions import ToolError
 
-from anyreplica.components import deadline
+from anyreplica.components import call_limits
 from anyreplica.downstream import BadStatus, DownstreamError, Limited, TimedOut, Unreachable, Unusable
 from anyreplica.features.downstream.hosts import MOST, Hosts
 from anyreplica.features.downstream.http_client import ApiCallOptions
@@ -142,11 +142,11 @@ async def test_the_deadline_of_the_call_is_kept(host: Misbehaving) -> None:
     async with opened() as (downstream, _):
 
         async def within(seconds: float, path: str) -> str:
-            deadline.set_deadline(seconds)
-            deadline.set_deadline(100)
+            call_limits.set_deadline(seconds)
+            call_limits.set_deadline(100)
             with pytest.raises(TimedOut) as error:
                 await downstream.get(host.url(path))
-            left = deadline.remaining_seconds()
+            left = call_limits.remaining_seconds()
             assert left is not None
             assert left < 0.2
             return str(error.value)
@@ -158,10 +158,10 @@ async def test_the_deadline_of_the_call_is_kept(host: Misbehaving) -> None:
                     break
             assert re.search(rf"{re.escape(host.host)} did not answer within \d+(\.\d+)? s", said)
         assert f"{host.host} was not called: no time was left" in await asyncio.create_task(within(0, "/ok"))
-        assert deadline.remaining_seconds() is None  # the deadline belongs to the other task
-        deadline.set_deadline(1)
-        deadline.set_deadline(None)
-        assert deadline.remaining_seconds() is None
+        assert call_limits.remaining_seconds() is None  # the deadline belongs to the other task
+        call_limits.set_deadline(1)
+        call_limits.set_deadline(None)
+        assert call_limits.remaining_seconds() is None
     assert host.seen("/ok") == 0
 
 

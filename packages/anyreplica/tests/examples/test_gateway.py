@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from anyreplica.features.downstream import clients
+from anyreplica.features.downstream import http_client
 from anyreplica.features.downstream.settings import DownstreamSettings
 from conftest import StartServer, free_port
 from examples.gateway.apis import Api
@@ -73,9 +73,9 @@ def test_failed_calls(gateway: Gateway, answer: bytes, endless: bytes, why: str)
 
 def test_an_api_that_takes_too_long(gateway: Gateway) -> None:
     """A call of a slow API fails at the time limit. After too many calls at once, all connections are free again."""
-    before = clients.HOSTS.settings
+    before = http_client.HOSTS.settings
     hasty = {**before.model_dump(), "downstream_timeout_seconds": 0.3}
-    clients.configure(DownstreamSettings.model_validate(hasty))
+    http_client.configure(DownstreamSettings.model_validate(hasty))
     assert "did not answer within 0.3 s" in gateway.refusal("a", answer=response("", length=9999), endless=b" ")
 
     async def crowd() -> list[Any]:
@@ -86,7 +86,7 @@ def test_an_api_that_takes_too_long(gateway: Gateway) -> None:
     late, failed = "did not answer within 0.3 s", "sent no complete response: the connection failed"
     busy = "is busy: the call waited for other calls until its time limit"
     assert {str(error).split(" ", 1)[1] for error in gateway.runner.run(crowd())} <= {late, busy, failed}
-    clients.configure(before)
+    http_client.configure(before)
     assert gateway.get("a") == 1
 
 

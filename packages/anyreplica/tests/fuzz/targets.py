@@ -19,13 +19,13 @@ from anyreplica import Settings
 from anyreplica.auth.authentication import BadSignature
 from anyreplica.auth.client_identity import Addresses
 from anyreplica.features.audit.call import ARGUMENTS, note_arguments
-from anyreplica.features.jobs.routes import Submission
+from anyreplica.features.jobs.feature import Submission
 from anyreplica.features.keys.key import KeyFileError, KeyRing, hash_of
 from anyreplica.features.keys.tokens import Tokens
 from anyreplica.features.signatures.signed_requests import check_digest
-from anyreplica.http.refusal import Refused
 from anyreplica.http.request_limits import HeadCheck
 from anyreplica.http.request_record import RECORD, RequestRecord, headers_of, note
+from anyreplica.http.responses import Refused
 from anyreplica.http.uvicorn.connections import KEY, Connections
 from anyreplica.http.uvicorn.protocol import HttpProtocol
 from anyreplica.mcp import message as messages

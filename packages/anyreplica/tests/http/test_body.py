@@ -6,7 +6,7 @@ import pytest
 from starlette.types import Message, Receive
 
 from anyreplica.http.limits import Body, InFlight, Memory, replay
-from anyreplica.http.refusal import ClientGone, Refused
+from anyreplica.http.responses import ClientGone, Refused
 
 pytestmark = pytest.mark.anyio
 

@@ -10,9 +10,9 @@ from starlette.types import Scope
 from uvicorn.server import ServerState
 
 from anyreplica import Settings
-from anyreplica.http.refusal import Refused
 from anyreplica.http.request_limits import HeadCheck
 from anyreplica.http.request_record import RECORD, record_of
+from anyreplica.http.responses import Refused
 from anyreplica.http.uvicorn.connections import KEY, Connections
 from anyreplica.http.uvicorn.cycle import Cycle
 from anyreplica.http.uvicorn.protocol import HttpProtocol

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from anyreplica.http.limits import InFlight
-from anyreplica.http.refusal import Refused
+from anyreplica.http.responses import Refused
 
 pytestmark = pytest.mark.anyio
 

@@ -19,9 +19,9 @@ from mcp_types import CallToolRequestParams, CallToolResult
 
 from anyreplica import Settings, create_app
 from anyreplica.features.jobs import server_tasks
-from anyreplica.features.jobs.extension import TASKS_EXTENSION
+from anyreplica.features.jobs.record import KEPT_SECONDS, TaskBytes
 from anyreplica.features.jobs.server_tasks import TaskRounds
-from anyreplica.features.jobs.task_bytes import KEPT_SECONDS, TaskBytes
+from anyreplica.features.jobs.tools import TASKS_EXTENSION
 from anyreplica.features.keys.key import hash_of
 from anyreplica.testing import Client, replica
 from conftest import until
@@ -39,7 +39,7 @@ def test_fastmcp_keeps_tasks_as_long_as_they_count() -> None:
 def test_tasks_count_until_they_expire(monkeypatch: pytest.MonkeyPatch) -> None:
     """One caller gets half, others the rest, and everything is free again after the time."""
     kept = TaskBytes(MOST)
-    monkeypatch.setattr("anyreplica.features.jobs.task_bytes.KEPT_SECONDS", 0.2)
+    monkeypatch.setattr("anyreplica.features.jobs.record.KEPT_SECONDS", 0.2)
     large = {"text": "x" * (MOST // 5)}
     kept.keep_arguments("ada", large)
     assert not has_room(kept, "ada", large)
@@ -165,7 +165,7 @@ async def test_only_the_arguments_of_a_task_are_measured(rounds: TaskRounds, mon
         measured.append(value)
         return b""
 
-    monkeypatch.setattr("anyreplica.features.jobs.task_bytes.to_json", measure)
+    monkeypatch.setattr("anyreplica.features.jobs.record.to_json", measure)
     await intercepted(rounds, "no_task", {"a": 1})
     assert measured == []
     await intercepted(rounds, "task", {"a": 1})

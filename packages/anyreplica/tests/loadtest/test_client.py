@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from anyreplica.load import plan
+from anyreplica.load import workers
 from anyreplica.load.client import LoadClient, judge
 from anyreplica.load.connection import HttpReply
 from anyreplica.load.message import SentRequest
@@ -22,7 +22,7 @@ def go(answer: Answer, *arguments: str, url: str = "") -> tuple[LoadRun, Fake]:
 
     async def both() -> tuple[LoadRun, Fake]:
         async with fake(answer) as server:
-            run = LoadRun(plan.load_of_part(read(["--url", url or server.url, *arguments]), ["127.0.0.1"], 0))
+            run = LoadRun(workers.load_of_part(read(["--url", url or server.url, *arguments]), ["127.0.0.1"], 0))
             await run.go(LoadClient)
             return run, server
 
@@ -230,7 +230,7 @@ def test_stopping_counts_nothing_that_was_in_flight() -> None:
             return await silence()
 
         async with fake(never) as server:
-            run = LoadRun(plan.load_of_part(read(["--url", server.url, "--duration", "60s"]), ["127.0.0.1"], 0))
+            run = LoadRun(workers.load_of_part(read(["--url", server.url, "--duration", "60s"]), ["127.0.0.1"], 0))
             going = asyncio.create_task(run.go(LoadClient))
             await busy.wait()
             run.stop()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from anyreplica.load import plan
+from anyreplica.load import workers
 from anyreplica.load.client import LoadClient
 from anyreplica.load.options import read
 from anyreplica.load.run import LoadRun
@@ -31,7 +31,7 @@ def signing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def go(asking: Asking, url: str, *arguments: str) -> LoadRun:
     """Run the load test against a server that requires signatures."""
-    run = LoadRun(plan.load_of_part(read(["--url", f"{url}/mcp?a=1", *arguments]), ["127.0.0.1"], 0))
+    run = LoadRun(workers.load_of_part(read(["--url", f"{url}/mcp?a=1", *arguments]), ["127.0.0.1"], 0))
     asyncio.run(run.go(LoadClient))
     return run
 

@@ -7,8 +7,8 @@ from unittest.mock import AsyncMock
 import pytest
 
 from anyreplica.http.request_record import RequestRecord
-from anyreplica.mcp.cached_lists import CachedLists
 from anyreplica.mcp.call import Call
+from anyreplica.mcp.fastmcp_path import CachedLists
 from anyreplica.mcp.message import Envelopes, Request
 from anyreplica.mcp.reply import Reply
 

@@ -8,7 +8,7 @@ from fastmcp import FastMCP
 from fastmcp.server.middleware import Middleware
 from starlette.types import Message
 
-from anyreplica.http.refusal import ClientGone
+from anyreplica.http.responses import ClientGone
 from anyreplica.mcp.reply import LARGE, Reply
 from tests.auth.test_crossing import served
 

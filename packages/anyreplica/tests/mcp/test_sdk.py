@@ -28,7 +28,7 @@ from mcp_types.version import LATEST_HANDSHAKE_VERSION
 from pydantic import BaseModel
 
 from anyreplica.mcp.call import UnknownClient
-from anyreplica.mcp.compat import contexts, mounts, unchecked
+from anyreplica.mcp.compat import contexts, mounts
 from anyreplica.mcp.compat.contexts import needs_cleanup
 
 
@@ -134,16 +134,16 @@ def assert_same(model: BaseModel, other: BaseModel) -> None:
 def test_the_params_of_a_tool_call() -> None:
     """They are those that pydantic makes, and a change of them does not change the request."""
     arguments = {"message": "hello", "more": [1]}
-    params = unchecked.tool_params("echo", arguments)
+    params = contexts.tool_params("echo", arguments)
     assert_same(params, CallToolRequestParams(name="echo", arguments=arguments))
     assert params.arguments is not arguments
     meta = {"fastmcp": {"version": "2"}}
-    assert_same(unchecked.tool_params("echo", {}, meta), CallToolRequestParams(name="echo", arguments={}, _meta=meta))
+    assert_same(contexts.tool_params("echo", {}, meta), CallToolRequestParams(name="echo", arguments={}, _meta=meta))
 
 
 def test_the_result_of_a_text() -> None:
     """A text's tool result is the one that pydantic makes, in all parts, and shares no object with another one."""
-    result, other = unchecked.text_result("hello"), unchecked.text_result("hello")
+    result, other = contexts.text_result("hello"), contexts.text_result("hello")
     made = ToolResult.model_construct(
         content=[TextContent(type="text", text="hello")],
         structured_content={"result": "hello"},
@@ -154,8 +154,8 @@ def test_the_result_of_a_text() -> None:
     assert result.content is not other.content
     assert result.structured_content is not other.structured_content
     assert result.meta is not other.meta
-    assert not unchecked.has_raw_result(result)
-    assert unchecked.has_raw_result(ToolResult.from_mcp_result(CallToolResult(content=[])))
+    assert not contexts.has_raw_result(result)
+    assert contexts.has_raw_result(ToolResult.from_mcp_result(CallToolResult(content=[])))
 
 
 def test_a_mounted_server_leaves_no_variable_behind() -> None:

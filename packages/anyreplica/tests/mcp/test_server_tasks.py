@@ -11,8 +11,8 @@ from pydantic import SecretStr
 from anyreplica import Settings, StartupError, create_app
 from anyreplica.components.job import JobMeta, make_job
 from anyreplica.features.jobs import server_tasks
-from anyreplica.features.jobs.extension import TASKS_EXTENSION
 from anyreplica.features.jobs.service import JobService
+from anyreplica.features.jobs.tools import TASKS_EXTENSION
 from anyreplica.mcp.compat import sdk
 
 OWN, OTHER = "redis://127.0.0.1:6379/1", "redis://127.0.0.1:6379/2"

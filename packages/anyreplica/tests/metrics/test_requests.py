@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anyreplica.features.metrics.requests import RequestMetrics
+from anyreplica.features.metrics.feature import RequestMetrics
 from anyreplica.http.request_record import RECORD, RequestRecord
 from conftest import StartServer, until
 from tests.calls import HEADERS, get, legacy, modern, post

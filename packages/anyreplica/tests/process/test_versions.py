@@ -5,7 +5,7 @@ from importlib.metadata import PackageNotFoundError, version
 import pytest
 
 import anyreplica
-from anyreplica.process import versions
+from anyreplica.process import start as process_start
 from anyreplica.settings.errors import StartupError
 from tests.starts import start
 
@@ -18,7 +18,7 @@ def install(monkeypatch: pytest.MonkeyPatch, package: str, installed: str) -> No
             raise PackageNotFoundError(name)
         return installed if name == package else version(name)
 
-    monkeypatch.setattr(versions, "version", found)
+    monkeypatch.setattr(process_start, "version", found)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_a_version_outside_of_the_range_stops_the_start(
 def test_a_version_in_the_range_is_served(monkeypatch: pytest.MonkeyPatch, installed: str) -> None:
     """Preliminary versions count, too: whoever installs one asks for it."""
     install(monkeypatch, "fastmcp", installed)
-    versions.check_versions()
+    process_start.check_versions()
 
 
 def test_nothing_is_checked_without_metadata(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,6 +56,6 @@ def test_nothing_is_checked_without_metadata(monkeypatch: pytest.MonkeyPatch) ->
     def missing(name: str) -> list[str]:
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr(versions, "requires", missing)
+    monkeypatch.setattr(process_start, "requires", missing)
     install(monkeypatch, "fastmcp", "3.4.11")
-    versions.check_versions()
+    process_start.check_versions()

@@ -14,7 +14,7 @@ import pytest
 from redis.asyncio import Redis
 
 from anyreplica.features.keys.key import hash_of
-from anyreplica.features.ratelimit.shared_buckets import SharedBuckets
+from anyreplica.features.ratelimit.buckets import SharedBuckets
 from anyreplica.settings.rate import NO_RATE, Rate
 from anyreplica.shared.peers import Peers
 from conftest import ROOT, Server, environment, until

@@ -7,7 +7,7 @@ from starlette.testclient import TestClient
 
 from anyreplica.process.lifecycle import Lifecycle
 from anyreplica.routes.health import health_routes
-from anyreplica.settings.paths import PathSettings
+from anyreplica.settings.replica import PathSettings
 from conftest import StartServer, until
 
 pytestmark = pytest.mark.smoke

@@ -16,10 +16,9 @@ from pydantic_core import from_json
 from redis.asyncio import Redis
 
 from anyreplica.features.sessions.answers import Answers, Delivery, LocalAnswers, RedisAnswers, SessionEnded
+from anyreplica.features.sessions.call_events import Question
 from anyreplica.features.sessions.client_requests import ClientRequests
-from anyreplica.features.sessions.open_round import Question
-from anyreplica.features.sessions.session import Session
-from anyreplica.features.sessions.waiting_calls import WaitingCall, WaitingCalls
+from anyreplica.features.sessions.session import Session, WaitingCall, WaitingCalls
 from anyreplica.http.limits import InFlight, Memory
 from anyreplica.shared.notifier import RedisNotifier
 from tests.replicas import RedisServer

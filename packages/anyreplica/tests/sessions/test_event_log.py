@@ -13,14 +13,13 @@ from redis.asyncio import Redis
 from starlette.types import Message, Scope
 
 from anyreplica.features.sessions import call_events
-from anyreplica.features.sessions.call_events import CallEvents
+from anyreplica.features.sessions.call_events import CallEvents, OpenRound
 from anyreplica.features.sessions.channel import ClientWatch, SessionChannel
 from anyreplica.features.sessions.event_log import AdoptedCall, EventLog
-from anyreplica.features.sessions.open_round import OpenRound
 from anyreplica.features.sessions.reply import SessionReply
 from anyreplica.features.sessions.session import Session
-from anyreplica.http.refusal import ClientGone
 from anyreplica.http.request_record import RECORD, RequestRecord
+from anyreplica.http.responses import ClientGone
 from anyreplica.mcp.message import Request
 from anyreplica.shared.notifier import Notifier, RedisNotifier
 from conftest import until

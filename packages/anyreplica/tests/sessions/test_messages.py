@@ -5,9 +5,8 @@ from unittest.mock import AsyncMock
 import pytest
 from mcp.server.subscriptions import InMemorySubscriptionBus
 
-from anyreplica.features.sessions.records import SessionRecord
 from anyreplica.features.sessions.session import Session
-from anyreplica.features.sessions.streams import SessionStreams
+from anyreplica.features.sessions.streams import SessionRecord, SessionStreams
 from anyreplica.shared.notifier import Notifier
 
 pytestmark = pytest.mark.anyio

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anyreplica.features.sessions.open_round import OpenRound, Question, RoundSeal
+from anyreplica.features.sessions.call_events import OpenRound, Question, RoundSeal
 
 KEYS = ["one key of at least 32 characters, for tests", "another key of at least 32 characters, for tests"]
 JSON = st.recursive(

@@ -22,8 +22,8 @@ from anyreplica.features.sessions.record_store import (
     RecordStore,
     RedisRecords,
 )
-from anyreplica.features.sessions.records import RecordRefused, SessionRecords
 from anyreplica.features.sessions.session import Session
+from anyreplica.features.sessions.streams import RecordRefused, SessionRecords
 from anyreplica.process.embedded_redis import EmbeddedRedis
 from anyreplica.shared.notifier import Notifier, RedisNotifier
 from tests.replicas import RedisServer

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anyreplica.components.deadline import Pauses
+from anyreplica.components.call_limits import Pauses
 from anyreplica.features.sessions.event_store import FOREIGN, UNKNOWN, LocalEvents
 from anyreplica.features.sessions.resume_bytes import EVENT_BYTES, ResumeBytes
-from anyreplica.features.sessions.waiting_calls import WaitingCall, WaitingCalls
+from anyreplica.features.sessions.session import WaitingCall, WaitingCalls
 from anyreplica.http.limits import InFlight, Memory, Shares
 from anyreplica.mcp.call import ClientRequestError
 from anyreplica.shared import expiring

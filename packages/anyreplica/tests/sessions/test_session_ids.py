@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from anyreplica import Settings, create_app
 from anyreplica.features.keys.key import hash_of
 from anyreplica.features.sessions.session import Session, SessionIds
-from anyreplica.http.refusal import Refused
+from anyreplica.http.responses import Refused
 from anyreplica.testing import replica
 from tests.calls import BOTH, HEADERS, get, legacy, post, request, text
 from tests.replicas import Fleet, running

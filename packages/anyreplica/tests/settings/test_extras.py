@@ -10,7 +10,7 @@ import pytest
 
 from anyreplica.features.keys.key import hash_of
 from anyreplica.process import local_redis
-from anyreplica.settings import extras
+from anyreplica.settings import errors
 from anyreplica.settings.errors import StartupError
 from conftest import run
 from tests.starts import start
@@ -44,9 +44,9 @@ def without_extras(monkeypatch: pytest.MonkeyPatch) -> None:
     """The packages of the extras are not installed."""
 
     def find_spec(name: str) -> ModuleSpec | None:
-        return None if name in extras.MODULES.values() else importlib.util.find_spec(name)
+        return None if name in errors.MODULES.values() else importlib.util.find_spec(name)
 
-    monkeypatch.setattr(extras, "find_spec", find_spec)
+    monkeypatch.setattr(errors, "find_spec", find_spec)
 
 
 @pytest.mark.parametrize(

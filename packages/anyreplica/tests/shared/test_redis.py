@@ -91,7 +91,7 @@ async def test_one_command_waits_for_a_stopped_redis_and_the_others_fail_at_once
         # On a busy machine, a burst of 200 commands can need more than a time limit.
         while not all(isinstance(each, int) for each in await burst(client, 200)):
             await answers_again(client)
-    lines = [record.message for record in caplog.records if record.name == "anyreplica.shared.redis_breaker"]
+    lines = [record.message for record in caplog.records if record.name == "anyreplica.shared.outage"]
     both = ["Redis (REDIS_URL) does not answer", "Redis (REDIS_URL) answers again"]
     assert len(lines) >= 2
     assert [line.partition(":")[0] for line in lines] == both * (len(lines) // 2)

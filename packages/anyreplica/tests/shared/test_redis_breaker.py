@@ -8,9 +8,8 @@ from collections.abc import Callable
 import pytest
 from redis.exceptions import ConnectionError as LostError
 
-from anyreplica.http.refusal import Refused
-from anyreplica.shared.outage import Outage
-from anyreplica.shared.redis_breaker import RedisBreaker
+from anyreplica.http.responses import Refused
+from anyreplica.shared.outage import Outage, RedisBreaker
 
 pytestmark = pytest.mark.anyio
 

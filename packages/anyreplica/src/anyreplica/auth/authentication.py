@@ -11,8 +11,8 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from anyreplica.auth.caller import Caller, UnknownCaller
-from anyreplica.http.refusal import ClientGone, Refused, send_refusal
 from anyreplica.http.request_record import RECORD, Headers, RequestRecord, mcp_paths, path_of, record_of
+from anyreplica.http.responses import ClientGone, Refused, send_refusal
 from anyreplica.settings import CoreSettings
 
 METADATA = "/.well-known/oauth-protected-resource"

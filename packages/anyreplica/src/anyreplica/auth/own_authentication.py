@@ -16,8 +16,7 @@ from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from anyreplica.auth.caller import ANYBODY, Caller, UnknownCaller, digest
-from anyreplica.auth.identity import caller_of_token, readable
+from anyreplica.auth.caller import ANYBODY, Caller, UnknownCaller, caller_of_token, digest, readable
 from anyreplica.http.request_record import RequestRecord, record_of
 from anyreplica.settings.words import derived
 

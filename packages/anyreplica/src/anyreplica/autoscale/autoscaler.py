@@ -5,12 +5,11 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from anyreplica.autoscale.docker_api import Changed, DockerApi, DockerError
 from anyreplica.autoscale.metrics import AutoscaleMetrics
 from anyreplica.autoscale.page import Page
 from anyreplica.autoscale.policy import Decision, Figure, LabelError, Policy, Scaler, policy_of
 from anyreplica.autoscale.readings import SECONDS, History, figures_of_replicas, figures_of_workers
-from anyreplica.autoscale.service import DescriptionError, ReplicaTask, Service
+from anyreplica.autoscale.service import Changed, DescriptionError, DockerApi, DockerError, ReplicaTask, Service
 
 logger = logging.getLogger(__name__)
 

@@ -13,17 +13,17 @@ from starlette.types import ASGIApp
 
 from anyreplica.all_settings import Settings
 from anyreplica.autoscale.autoscaler import Autoscaler
-from anyreplica.autoscale.docker_api import DockerApi
 from anyreplica.autoscale.metrics import AutoscaleMetrics
 from anyreplica.autoscale.page import metrics_client
+from anyreplica.autoscale.service import DockerApi
 from anyreplica.cli.run import serve
 from anyreplica.features.metrics.page import metrics_route
 from anyreplica.http.uvicorn.connections import KEY, Connections
 from anyreplica.process import logs
+from anyreplica.process.event_loop import background_task
 from anyreplica.process.lifecycle import Lifecycle
 from anyreplica.process.replica import process_lifespan, replica_name
 from anyreplica.process.start import EXIT_REFUSED, StartReport
-from anyreplica.process.tasks import background_task
 from anyreplica.routes.health import health_routes
 from anyreplica.settings.errors import StartupError
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from anyreplica.deploy.deployment import DeploymentRefused, deploy, earlier_image, same_image
-from anyreplica.deploy.docker import DockerCommandError
+from anyreplica.deploy.running import DockerCommandError
 
 _ABOUT = """\
 Deploy the stack of a project of the template to the Docker Swarm of the current

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from anyreplica._version import __version__
-from anyreplica.process.ending import Terminated, end_at_sigterm
-from anyreplica.process.start import EXIT_REFUSED
-from anyreplica.process.versions import check_versions
+from anyreplica.process.lifecycle import Terminated, end_at_sigterm
+from anyreplica.process.start import EXIT_REFUSED, check_versions
 from anyreplica.settings import of_fastmcp
 from anyreplica.settings.errors import StartupError
 

@@ -18,14 +18,22 @@ from starlette.types import ASGIApp
 
 from anyreplica.all_settings import Settings
 from anyreplica.app import App
-from anyreplica.cli.fastmcp_json import configured
 from anyreplica.cli.main import server_argument, split
-from anyreplica.cli.source import FACTORY, app_of, check_files_and_urls, create_worker, folder_of, for_children, warn
+from anyreplica.cli.source import (
+    FACTORY,
+    app_of,
+    check_files_and_urls,
+    configured,
+    create_worker,
+    folder_of,
+    for_children,
+    warn,
+)
 from anyreplica.features.jobs.server_tasks import task_tools
 from anyreplica.mcp.catalogue import title_of
 from anyreplica.mcp.compat import mounts
 from anyreplica.mcp.compat.sdk_server import SdkServer
-from anyreplica.mcp.own_work import own_work
+from anyreplica.mcp.server_setup import own_work
 from anyreplica.process import local_redis, logs, supervisor
 from anyreplica.process.listening import Server, authority, hosts, refuse_used_port
 from anyreplica.process.replica import replica_name, uvicorn_options

@@ -24,8 +24,7 @@ from anyreplica.components.containment import (
     mask_prompt_errors,
     result_check,
 )
-from anyreplica.components.not_found import TypedTemplate, tell_not_found
-from anyreplica.components.outcome import PlannedTool
+from anyreplica.components.outcome import PlannedTool, TypedTemplate, tell_not_found
 from anyreplica.settings import CoreSettings
 
 WrapTool = Callable[[FunctionTool, AsyncFunction], AsyncFunction]

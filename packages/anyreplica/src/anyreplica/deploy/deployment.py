@@ -11,12 +11,24 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from anyreplica.deploy import difference, image, remembered
-from anyreplica.deploy.docker import docker
+from anyreplica.deploy import image
 from anyreplica.deploy.progress import DeployProgress
-from anyreplica.deploy.running import RunningService, running_services
-from anyreplica.deploy.tasks import tasks, why
-from anyreplica.deploy.wanted import EDGE, MADE_SECRETS, Wanted, make_secrets, repeat_tools, wanted
+from anyreplica.deploy.running import RunningService, docker, running_services, tasks, why
+from anyreplica.deploy.wanted import (
+    EDGE,
+    MADE_SECRETS,
+    PROTECTING,
+    Deployed,
+    Wanted,
+    changed_lines,
+    dropped_settings,
+    make_secrets,
+    recall_deployment,
+    remember_deployment,
+    remember_failure,
+    repeat_tools,
+    wanted,
+)
 
 _COUNTS = {"mcp": "REPLICAS", "worker": "WORKERS"}
 """The variable of stack.yml or an overlay that sets the number of tasks of each service."""
@@ -83,7 +95,7 @@ def deploy(stack: str, choose: Callable[[str, dict[str, RunningService]], str], 
     target = wanted(overlays, **variables, **_chosen_before({name: before[name] for name in stays}))
     _refuse_unused_secrets(target)
     _refuse_dropping(before, target)
-    record = remembered.recall_deployment(stack)
+    record = recall_deployment(stack)
     if dry_run:
         _show_changes(record, before, target)
         print(f"--dry-run: this would deploy {local or asked} as '{stack}'. Nothing has changed.")
@@ -105,12 +117,12 @@ def deploy(stack: str, choose: Callable[[str, dict[str, RunningService]], str], 
         print(failure, file=sys.stderr)
         _explain(stack, found.get(name), known)
     if progress.failed or exit_code != 0:
-        remembered.remember_failure(stack)
+        remember_failure(stack)
         return False
     after = {name: each for name, each in found.items() if name in target.services}
     _remove_dropped(stack, record, target)
     now = after["mcp"].image
-    remembered.remember_deployment(stack, remembered.Deployed(target.text, now, _image_before(record, before, now)))
+    remember_deployment(stack, Deployed(target.text, now, _image_before(record, before, now)))
     _print_url(stack, after)
     return True
 
@@ -133,7 +145,7 @@ def earlier_image(stack: str, before: dict[str, RunningService]) -> str:
         DeploymentRefused: The stack does not run, or its replicas have had no other image.
     """
     running = same_image(stack, before)
-    record = remembered.recall_deployment(stack)
+    record = recall_deployment(stack)
     rolled_back = "rollback" in before["mcp"].update[1]
     earlier = None if record is None else record.earlier_image
     if record is not None and not rolled_back and not image.same(record.image, running):
@@ -221,12 +233,12 @@ def _refuse_dropping(before: dict[str, RunningService], target: Wanted) -> None:
     allowed = set(re.split(r"[\s,]+", os.environ.get("ALLOW_DROP", "")))
     wanted_services = target.services
     dropped = {
-        name: [each for each in difference.dropped_settings(before[name], wanted_services[name]) if each not in allowed]
+        name: [each for each in dropped_settings(before[name], wanted_services[name]) if each not in allowed]
         for name in sorted(before.keys() & wanted_services.keys())
     }
     lost = {each for settings in dropped.values() for each in settings}
     if lost:
-        names = " ".join(name for name in difference.PROTECTING if name in lost)
+        names = " ".join(name for name in PROTECTING if name in lost)
         having = ", ".join(name for name, settings in dropped.items() if settings)
         ran_with = before["mcp"].overlays if "mcp" in before else None
         raise DeploymentRefused(
@@ -238,7 +250,7 @@ def _refuse_dropping(before: dict[str, RunningService], target: Wanted) -> None:
         )
 
 
-def _image_before(record: remembered.Deployed | None, before: dict[str, RunningService], present: str) -> str | None:
+def _image_before(record: Deployed | None, before: dict[str, RunningService], present: str) -> str | None:
     """Return the image that the replicas had before their present one; None if they have had no other image."""
     images = []
     # Swarm had not completed an update in one of these two states. The replicas before it had the image of the record.
@@ -249,12 +261,12 @@ def _image_before(record: remembered.Deployed | None, before: dict[str, RunningS
     return next((each for each in images if not image.same(each, present)), None)
 
 
-def _show_changes(record: remembered.Deployed | None, before: dict[str, RunningService], target: Wanted) -> None:
+def _show_changes(record: Deployed | None, before: dict[str, RunningService], target: Wanted) -> None:
     if record is None:
         return
     # `docker service scale` or the autoscaler may have changed the counts since the last deployment.
     counts = {name: service.replicas for name, service in before.items() if service.replicas is not None}
-    changes = difference.changed_lines(record.text, target.text, counts)
+    changes = changed_lines(record.text, target.text, counts)
     print("\n".join(["Changes:", *(f"  {line}" for line in changes)]) if changes else "No changes in image or files.")
 
 
@@ -313,7 +325,7 @@ def _explain(stack: str, service: RunningService | None, known: set[str]) -> Non
         print("\n".join(f"  {line}" for line in why(broken[-1])), file=sys.stderr)
 
 
-def _remove_dropped(stack: str, record: remembered.Deployed | None, target: Wanted) -> None:
+def _remove_dropped(stack: str, record: Deployed | None, target: Wanted) -> None:
     """Remove the services that only overlays of the last deployment have.
 
     This comes last: while the update runs, and if Swarm rolls it back, the old replicas still need these services.

@@ -11,8 +11,7 @@ import re
 import sys
 from collections.abc import Collection
 
-from anyreplica.deploy.docker import DockerCommandError, DockerTimeoutError, docker, inspect
-from anyreplica.deploy.tasks import SwarmTask
+from anyreplica.deploy.running import DockerCommandError, DockerTimeoutError, SwarmTask, docker, inspect
 
 _CONTENT = "[0-9a-f]{12}"
 

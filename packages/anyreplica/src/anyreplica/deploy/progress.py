@@ -4,9 +4,7 @@ import contextlib
 import time
 from collections.abc import Collection
 
-from anyreplica.deploy.docker import DockerCommandError
-from anyreplica.deploy.running import RunningService, running_services
-from anyreplica.deploy.tasks import SwarmTask, tasks
+from anyreplica.deploy.running import DockerCommandError, RunningService, SwarmTask, running_services, tasks
 
 _SILENT_SECONDS = 10
 """Time without a new line after which a line says that the deployment goes on, in seconds."""

@@ -1,16 +1,21 @@
-"""The stack to deploy: stack.yml with its overlays and variables, and the secrets that it needs."""
+"""The stack to deploy, how it differs from the running one, and the record of the last successful deployment.
 
+The stack is stack.yml with its overlays and variables, and the secrets that it needs. The record is a Docker config in
+the Swarm. It has the label of the stack, so `docker stack rm` removes it together with the stack.
+"""
+
+import base64
 import os
 import secrets
 import zlib
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from anyreplica.deploy.docker import DockerCommandError, docker, exists
+from anyreplica.deploy.running import DockerCommandError, RunningService, docker, exists, inspect
 
 EDGE = "deploy/edge.yml"
 """The overlay with the edge proxy."""
@@ -128,3 +133,161 @@ def make_secrets(names: Iterable[str]) -> list[str]:
         if name == "grafana_password":
             lines.append(f"Grafana's user is admin, its password {content}. Save the password: it is shown only now.")
     return lines
+
+
+PROTECTING = (
+    "AUTH_ENABLED",
+    "AUTH_TOKEN",
+    "API_KEYS_FILE",
+    "AUTH_JWT_ISSUER",
+    "AUTH_JWT_AUDIENCE",
+    "AUTH_JWT_JWKS",
+    "AUTH_JWT_SCOPES",
+    "LOGIN_PROVIDER",
+    "LOGIN_AUDIENCE",
+    "LOGIN_SCOPES",
+    "SIGNING",
+    "PROTECT_CUSTOM_ROUTES",
+    "METRICS_TOKEN",
+    "RATE_LIMIT",
+    "RATE_CONCURRENT",
+    "REPLICA_RATE_LIMIT",
+)
+"""Protecting settings: without one of them, the server accepts more callers or more calls."""
+_OFF = {"0", "false", "f", "no", "n", "off"}
+_STRICTEST = {"SIGNING": "require"}
+"""The values without which a setting that stays set accepts more callers."""
+_SECRETS_FOLDER = "/run/secrets/"
+
+
+def changed_lines(before: str, after: str, counts: Mapping[str, int] | None = None) -> list[str]:
+    """Return the differences between two stacks, one line each, with the values before and after.
+
+    Args:
+        before: Output of `docker stack config` for the running stack.
+        after: Output of `docker stack config` for the new stack.
+        counts: The present number of tasks of each service, if it can differ from that in `before`.
+    """
+    old, new = dict(_flat(yaml.safe_load(before))), dict(_flat(yaml.safe_load(after)))
+    running = {f"{name}.deploy.replicas": str(count) for name, count in (counts or {}).items()}
+    old |= {path: count for path, count in running.items() if path in old}
+    return [
+        f"{path}: {old.get(path) or '(none)'} → {new.get(path) or '(none)'}"
+        for path in sorted(old.keys() | new.keys())
+        if old.get(path) != new.get(path)
+    ]
+
+
+def dropped_settings(running: RunningService, wanted: dict[str, Any]) -> list[str]:
+    """Return the protecting settings that the running service has and the new service would not have.
+
+    A setting also counts as dropped if the new service would have a weaker value, such as SIGNING=accept in place of
+    SIGNING=require.
+
+    Args:
+        running: The running service.
+        wanted: The new service in the output of `docker stack config`.
+    """
+    before = _held(running.environment, running.secrets)
+    secrets = {str(each.get("target") or each["source"]) for each in wanted.get("secrets") or ()}
+    variables = (wanted.get("environment") or {}).items()
+    environment = {name: "" if value is None else str(value) for name, value in variables}
+    after = _held(environment, secrets)
+    weaker = {name for name, value in _STRICTEST.items() if before.get(name) == value != after.get(name)}
+    return [name for name in PROTECTING if name in before.keys() - after.keys() or name in weaker]
+
+
+def _held(environment: Mapping[str, str], secrets: Iterable[str]) -> dict[str, str]:
+    """Return the protecting settings that are set, each with its value in lower case.
+
+    As for the server, upper and lower case in names do not matter, and a variable that is not empty comes before a
+    secret with the same name. The value of a secret is unknown here: an empty text.
+    """
+    held = {secret.removeprefix(_SECRETS_FOLDER).upper(): "" for secret in secrets}
+    held |= {name.upper(): value.lower() for name, value in environment.items() if value}
+    return {name: held[name] for name in PROTECTING if name in held and held[name] not in _OFF}
+
+
+def _flat(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Yield each value with its path, such as `mcp.deploy.replicas`, `3`; objects in a list get their own path."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield from _flat(each, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list) and all(isinstance(each, dict) for each in value):
+        for each in value:
+            named = str(each.get("target") or each.get("source") or each)
+            yield from _flat(each, f"{path}.{named}")
+    else:
+        yield path.removeprefix("services."), " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+_LABEL = "anyreplica.deployed"
+_IMAGE = "anyreplica.image"
+_EARLIER_IMAGE = "anyreplica.earlier-image"
+_FAILED = "anyreplica.failed"
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """The record of the last successful deployment."""
+
+    text: str
+    """Output of `docker stack config`."""
+    image: str
+    """The image of the replicas, with the digest if it comes from a registry."""
+    earlier_image: str | None = None
+    """The image that the replicas had before; None if they have had no other image."""
+    failed: bool = False
+    """Whether a later deployment has failed."""
+
+
+def recall_deployment(stack: str) -> Deployed | None:
+    """Return the record; None if no deployment was successful.
+
+    Raises:
+        DockerCommandError: Docker can't reach a manager of a Swarm.
+    """
+    found = sorted(inspect("config", *_ids(stack)), key=lambda each: str(each["UpdatedAt"]))
+    if not found:
+        return None
+    spec = found[-1]["Spec"]
+    text, labels = base64.b64decode(spec["Data"]).decode(), spec.get("Labels") or {}
+    # A record of an earlier version of anyreplica has no label with the image.
+    image = labels.get(_IMAGE) or str(yaml.safe_load(text)["services"]["mcp"]["image"])
+    return Deployed(text, image, labels.get(_EARLIER_IMAGE), labels.get(_FAILED) == "true")
+
+
+def remember_deployment(stack: str, record: Deployed) -> None:
+    """Store a record in place of the last one.
+
+    Raises:
+        DockerCommandError: Docker can't reach a manager of a Swarm.
+    """
+    if recall_deployment(stack) == record:
+        return
+    old = _ids(stack)
+    name = f"{stack}_deployed_{zlib.crc32(record.text.encode()):08x}"
+    labels = {"com.docker.stack.namespace": stack, _LABEL: stack, _IMAGE: record.image}
+    if record.earlier_image is not None:
+        labels[_EARLIER_IMAGE] = record.earlier_image
+    if record.failed:
+        labels[_FAILED] = "true"
+    if old:  # Remove first: a config with the same text would have the same name.
+        docker("config", "rm", *old)
+    options = [f"--label={label}={value}" for label, value in labels.items()]
+    docker("config", "create", *options, name, "-", stdin=record.text)
+
+
+def remember_failure(stack: str) -> None:
+    """Note in the record that a later deployment has failed.
+
+    Raises:
+        DockerCommandError: Docker can't reach a manager of a Swarm.
+    """
+    record = recall_deployment(stack)
+    if record is not None:
+        remember_deployment(stack, replace(record, failed=True))
+
+
+def _ids(stack: str) -> list[str]:
+    return docker("config", "ls", "--quiet", "--filter", f"label={_LABEL}={stack}").split()

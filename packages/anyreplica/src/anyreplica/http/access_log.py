@@ -19,8 +19,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from anyreplica.http.request_record import FAULT, LONGEST, NO_ERROR, RECORD, RequestRecord, path_of, record_of
 from anyreplica.http.responses import WHOLE
+from anyreplica.process.lifecycle import NotStartedError
 from anyreplica.process.logs import LogBuffer, encoded, marked, request_id, trace_id
-from anyreplica.process.mounted import NotStartedError
 from anyreplica.settings import CoreSettings
 
 _LOGGER = "anyreplica.access"

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from starlette.types import Message, Receive
 
 from anyreplica.http import json_values
-from anyreplica.http.refusal import UNAVAILABLE, ClientGone, Refused
+from anyreplica.http.responses import UNAVAILABLE, ClientGone, Refused
 
 _LONG_SECONDS = 0.1
 

@@ -9,8 +9,8 @@ from fastmcp.server.http import HostOriginGuardMiddleware
 from starlette.types import Message, Receive, Scope, Send
 
 from anyreplica.http.limits import Body, CallerPlaces, InFlight, Memory
-from anyreplica.http.refusal import Refused
 from anyreplica.http.request_record import NO_ERROR, Headers, headers_of, record_of
+from anyreplica.http.responses import Refused
 from anyreplica.settings import CoreSettings
 
 _REMEMBERED = 1024

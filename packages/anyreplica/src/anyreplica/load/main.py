@@ -17,13 +17,13 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from anyreplica.load import plan
+from anyreplica.load import workers
 from anyreplica.load.compare import compare
 from anyreplica.load.knee import Knee, find
 from anyreplica.load.latency import percentile
 from anyreplica.load.message import LoadTarget, Writer
 from anyreplica.load.options import SCRIPT, Options, read
-from anyreplica.load.report import files, page, text
+from anyreplica.load.report import page, text
 from anyreplica.load.run import constant
 from anyreplica.load.summary import Summary, summarize
 from anyreplica.load.workers import LiveTick, Measured, WorkerError, measure
@@ -161,7 +161,7 @@ def _go(options: Options, addresses: list[str], command: str, console: Console) 
         broken = knee.stages[-1].broken  # the clients may have been too slow, which is no threshold of the options
     if measured.interrupted:
         console.print("\n[yellow]Ctrl-C: the report shows the requests until then.[/]", highlight=False)
-    figures = files.as_json(summary, broken, command, began, knee)
+    figures = text.as_json(summary, broken, command, began, knee)
     changes = compare(options.compare, figures) if options.compare else []
     if knee:
         text.show_knee(knee, console)
@@ -206,7 +206,7 @@ def _reach(options: Options) -> list[str]:
     """
     target = LoadTarget.of(options.url)
     # A wrong description of the requests must fail before the first request.
-    plan.scenario_of(options.what, Writer(target, options.headers))
+    workers.scenario_of(options.what, Writer(target, options.headers))
     try:
         return asyncio.run(target.resolved(_REACH_SECONDS))
     except OSError as error:
@@ -252,11 +252,11 @@ def _write(
     console: Console,
 ) -> None:
     if options.json:
-        files.write_json(options.json, figures)
+        text.write_json(options.json, figures)
     if options.html:
         options.html.write_text(page.render(summary, figures))
     if options.csv:
-        files.write_csv(options.csv, measured.samples)
+        text.write_csv(options.csv, measured.samples)
     written = [str(file) for file in (options.json, options.csv, options.html) if file]
     if written:
         console.print(f"\n   Wrote {', '.join(written)}.", highlight=False, soft_wrap=True)

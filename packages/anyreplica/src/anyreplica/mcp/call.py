@@ -1,6 +1,6 @@
 """A call: one request that passed the checks of its protocol, and the channel on which it can ask its client."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,11 +12,11 @@ from mcp import MCPError
 from mcp.server.connection import Connection
 from mcp.shared.dispatcher import CallOptions, Outbound
 from mcp_types import CLIENT_CAPABILITIES_META_KEY, CLIENT_INFO_META_KEY, INVALID_REQUEST
-from starlette.types import Scope
+from starlette.types import Receive, Scope, Send
 
 from anyreplica.components.problems import LONGEST_TEXT
-from anyreplica.http.request_record import RequestRecord
-from anyreplica.mcp.message import Request
+from anyreplica.http.request_record import Headers, RequestRecord, record_of
+from anyreplica.mcp.message import Notification, Request, Response
 from anyreplica.mcp.reply import Reply
 
 
@@ -204,3 +204,67 @@ class Call:
         if not isinstance(meta, dict):
             return None, None
         return meta.get(CLIENT_INFO_META_KEY), meta.get(CLIENT_CAPABILITIES_META_KEY)
+
+
+SESSION = "sessions.opened"
+"""The note of a request about its opened session."""
+
+
+class OpenedSession(Protocol):
+    """The session of a request."""
+
+    @property
+    def key(self) -> str:
+        """A text that identifies the session."""
+
+    @property
+    def expires(self) -> float:
+        """Time at which the session ends, in seconds since 1970."""
+
+
+def opened_session(scope: Scope) -> OpenedSession | None:
+    """Return the session of a request. None: the request has none, or it has not been opened."""
+    notes = record_of(scope).notes
+    return None if notes is None else notes.get(SESSION)
+
+
+class HandshakeSessions(Protocol):
+    """The sessions of clients. Without them, each request of a client stands alone.
+
+    Attributes:
+        keeps_state: whether a session keeps state between its calls.
+        on_end: functions to call with the key of a session that its client has ended.
+    """
+
+    keeps_state: bool
+    on_end: list[Callable[[str], Awaitable[None]]]
+
+    def call(
+        self,
+        request: Request,
+        version: str,
+        record: RequestRecord,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        may_stream: bool,
+        first_event_seconds: float,
+    ) -> Call:
+        """Return the call of a request. Its arguments are those of `Call` and `Reply`."""
+
+    async def receive_response(self, response: Response, headers: Headers, scope: Scope, send: Send) -> None:
+        """Pass the response of a client to the call that waits for it, and answer with status 202.
+
+        Raises:
+            Refused: no call waits for the response, or its session is not valid.
+        """
+
+    async def receive_notification(self, notification: Notification, headers: Headers, scope: Scope) -> None:
+        """Cancel a call of a session, or report progress to it, if the notification asks for it."""
+
+    async def answer_without_body(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a GET or a DELETE.
+
+        Raises:
+            Refused: the session is not valid, or a limit is reached.
+        """

@@ -13,7 +13,7 @@ from opentelemetry.trace import ProxyTracerProvider, StatusCode, get_current_spa
 
 from anyreplica.auth.caller import caller_of
 from anyreplica.components.outcome import Handover
-from anyreplica.http.refusal import ClientGone
+from anyreplica.http.responses import ClientGone
 from anyreplica.mcp.call import Call
 
 _LISTED = {

@@ -9,20 +9,15 @@ from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
-from anyreplica.http.refusal import ClientGone, Refused, send_refusal
 from anyreplica.http.request_limits import Limiter, Release, RequestLimits
-from anyreplica.http.request_record import LONGEST, RECORD, Headers, RequestRecord, record_of
-from anyreplica.http.responses import PING_SECONDS, send_response
-from anyreplica.http.trace_context import untraced
-from anyreplica.mcp.cached_lists import CACHED_METHODS, CachedLists
-from anyreplica.mcp.call import OFF, Call
+from anyreplica.http.request_record import LONGEST, RECORD, Headers, RequestRecord, record_of, untraced
+from anyreplica.http.responses import PING_SECONDS, ClientGone, Refused, send_refusal, send_response
+from anyreplica.mcp.call import OFF, Call, HandshakeSessions
 from anyreplica.mcp.call_span import in_span, is_on
 from anyreplica.mcp.compat import mounts, shared_dependencies
 from anyreplica.mcp.compat.sdk_server import SdkServer
-from anyreplica.mcp.direct_path import DirectPath
-from anyreplica.mcp.fast_path import FastPath
-from anyreplica.mcp.fastmcp_path import FastMcpPath
-from anyreplica.mcp.handshake_sessions import HandshakeSessions
+from anyreplica.mcp.fast_path import DirectPath, FastPath
+from anyreplica.mcp.fastmcp_path import CACHED_METHODS, CachedLists, FastMcpPath
 from anyreplica.mcp.message import (
     Envelopes,
     Notification,
@@ -37,13 +32,12 @@ from anyreplica.mcp.message import (
     parse,
     unexpected_response,
 )
-from anyreplica.mcp.own_work import own_work
 from anyreplica.mcp.plan import DirectPlan
 from anyreplica.mcp.planning import Plans, plan, plan_sdk_server
 from anyreplica.mcp.reply import Reply
-from anyreplica.mcp.server_setup import ServerSetup
+from anyreplica.mcp.server_setup import ServerSetup, own_work
 from anyreplica.process import replica
-from anyreplica.process.tasks import background_task
+from anyreplica.process.event_loop import background_task
 from anyreplica.settings import CoreSettings
 
 logger = logging.getLogger(__name__)

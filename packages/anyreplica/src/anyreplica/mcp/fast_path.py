@@ -1,4 +1,8 @@
-"""The fast path: it validates, runs and answers a tool call with the tool's call plan, without FastMCP's server."""
+"""The fast path: it validates, runs and answers a tool call with the tool's call plan, without FastMCP's server.
+
+The direct path is for tools without a call plan, such as tools of a provider and tools with a transform, and for calls
+that select a version of a tool. There FastMCP's `call_tool` answers, without the steps of the SDK around it.
+"""
 
 import asyncio
 import time
@@ -9,21 +13,21 @@ from typing import Any
 from fastmcp import FastMCP
 from fastmcp.server.middleware import MiddlewareContext
 from fastmcp.tools import ToolResult
+from fastmcp.utilities.versions import VersionSpec
 from mcp.server.runner import aclose_shielded
 
 from anyreplica.auth.caller import Caller
-from anyreplica.components.call_limits import out_of_time
-from anyreplica.components.deadline import END
+from anyreplica.components import arguments as arguments_
+from anyreplica.components.call_limits import END, out_of_time
 from anyreplica.components.outcome import BODY_OUTCOME, Handover, Outcome
 from anyreplica.mcp.call import Call
-from anyreplica.mcp.compat.contexts import Binding, left_open
-from anyreplica.mcp.compat.sdk import body_error
-from anyreplica.mcp.compat.unchecked import tool_params
-from anyreplica.mcp.fastmcp_path import FastMcpPath
+from anyreplica.mcp.compat.contexts import Binding, left_open, suppress_spans, tool_params
+from anyreplica.mcp.compat.sdk import body_error, selected_version
+from anyreplica.mcp.fastmcp_path import HANDSHAKE_FALLBACK, STATELESS_FALLBACK, FastMcpPath
 from anyreplica.mcp.message import Envelopes
 from anyreplica.mcp.plan import DirectPlan, Plan
 from anyreplica.mcp.planning import Plans
-from anyreplica.process.tasks import start_eagerly
+from anyreplica.process.event_loop import start_eagerly
 
 CallTool = Callable[[Any], Awaitable[Any]]
 
@@ -213,3 +217,52 @@ class FastPath:
                     outcome.error = body_error(error)
                 BODY_OUTCOME.set(outcome)
         return await self.mcp.call_tool(name, arguments, run_middleware=False)
+
+
+class DirectPath:
+    """The path for tools with a direct plan. `fallback` is the FastMCP path, which takes over unusual outcomes."""
+
+    def __init__(self, mcp: FastMCP, state: Any, fallback: FastMcpPath) -> None:
+        self.mcp = mcp
+        self.fallback = fallback
+        self.binding = Binding(mcp, state, mcp)
+
+    def answer(self, call: Call, plan: DirectPlan) -> Awaitable[None]:
+        """Answer a tool call. Awaiting the reply raises the same exceptions as `FastPath.answer`."""
+        call.record.path = STATELESS_FALLBACK if call.modern else HANDSHAKE_FALLBACK
+        if not call.channel.is_open:
+            return self._open_and_answer(call, plan)
+        task = start_eagerly(self._call(call, plan), loop=asyncio.get_running_loop())
+        if task.done():
+            return reply_to(call, task.result(), self.fallback)
+        return wait_for(call, task, plan.name, plan.seconds, self.fallback)
+
+    async def _open_and_answer(self, call: Call, plan: DirectPlan) -> None:
+        await self.answer(await call.channel.open(call), plan)
+
+    async def _call(self, call: Call, plan: DirectPlan) -> bytes | Handover:
+        params = call.request.params or {}
+        arguments = params.get("arguments") or {}
+        if arguments_.count(arguments) > arguments_.FEW:
+            return Handover()  # the FastMCP path checks many arguments before it validates them
+        version = selected_version(params.get("_meta"))
+        END.set(time.monotonic() + plan.seconds)  # this task runs this call only, so the deadline affects no other call
+        spec = VersionSpec(eq=version) if version else None
+        call_tool = partial(self.mcp.call_tool, version=spec, run_middleware=False)
+        bound = self.binding.bind(call)
+        suppress_spans()  # this path is only taken while tracing is off
+        if not plan.steps:
+            return await run_middleware(call, plan, None, lambda _: call_tool(plan.name, dict(arguments)))
+        context: MiddlewareContext[Any] = MiddlewareContext(
+            message=tool_params(plan.name, arguments, {"fastmcp": {"version": version}} if version else None),
+            source="client",
+            type="request",
+            method="tools/call",
+            fastmcp_context=bound,
+        )
+        return await run_middleware(call, plan, context, lambda last: call_tool(*_called(last)))
+
+
+def _called(context: MiddlewareContext[Any]) -> tuple[str, dict[str, Any]]:
+    """Return the name and the arguments of the tool that middleware pass on."""
+    return context.message.name, context.message.arguments or {}

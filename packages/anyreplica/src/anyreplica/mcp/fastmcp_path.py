@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable
 from typing import Any
 
+from cachetools import FIFOCache
 from fastmcp import FastMCP
 from fastmcp.server.context import set_transport
 from fastmcp.server.http import set_http_request
@@ -16,17 +17,17 @@ from mcp.shared.inbound import ERROR_CODE_HTTP_STATUS
 from mcp_types import INTERNAL_ERROR
 from starlette.types import Scope
 
+from anyreplica.auth.caller import caller_of
 from anyreplica.components.outcome import BODY_OUTCOME, CALL_OUTCOME, Handover, forget_frames
-from anyreplica.http.refusal import ClientGone
 from anyreplica.http.request_record import FAULT, RPC_ERROR, TOOL_ERROR
-from anyreplica.http.responses import error_response, response
+from anyreplica.http.responses import ClientGone, encode, error_response, response
 from anyreplica.mcp.call import Call, HandlerFailed
 from anyreplica.mcp.call_span import noted_in_span
 from anyreplica.mcp.compat import sdk
 from anyreplica.mcp.compat.contexts import needs_cleanup
 from anyreplica.mcp.compat.dispatch import Dispatch, SdkDispatch
 from anyreplica.mcp.compat.sdk_server import SdkServer
-from anyreplica.mcp.message import Notification, drop_null_token
+from anyreplica.mcp.message import Envelopes, Notification, drop_null_token
 from anyreplica.process.event_loop import start_exit_proof
 
 logger = logging.getLogger(__name__)
@@ -145,3 +146,71 @@ class FastMcpPath:
         finally:
             del runner.on_notify  # the cached method would keep the runner in a reference cycle
             await aclose_shielded(runner.connection)
+
+
+CACHED_METHODS = frozenset(
+    {"tools/list", "resources/list", "resources/templates/list", "prompts/list", "server/discover", "ping"}
+)
+
+_REMEMBERED = 512
+"""Maximum number of cached replies. The number of different sets of tools is usually small."""
+
+_Asked = tuple[str, str, tuple[str, ...] | None]
+
+
+class CachedLists:
+    """A cache of the FastMCP path's replies, by method, protocol version and the tools that the caller may use."""
+
+    def __init__(self, fallback: FastMcpPath, envelopes: Envelopes) -> None:
+        self.fallback = fallback
+        self.envelopes = envelopes
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop all replies, because the components have changed.
+
+        The cache is replaced, so that a reply that is still in progress goes into the old one.
+        """
+        self._known: FIFOCache[_Asked, bytes] = FIFOCache(_REMEMBERED)
+
+    def answer(self, call: Call) -> Awaitable[None]:
+        """Answer a request for a list. The FastMCP path answers requests for a part of a list and invalid requests.
+
+        Awaiting the reply raises `Refused` if the call's session id is invalid or its session has ended.
+        """
+        if not call.channel.is_open:
+            return self._open_and_answer(call)
+        if not self._asks_for_all(call):
+            return self.fallback.answer(call)
+        result = self._known.get(_asked(call))
+        if result is None:
+            return self._ask(call)
+        return call.reply.finish(200, b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (encode(call.request.id), result))
+
+    async def _open_and_answer(self, call: Call) -> None:
+        await self.answer(await call.channel.open(call))
+
+    async def _ask(self, call: Call) -> None:
+        known = self._known
+        try:
+            result = await self.fallback.result(call)
+        except Exception:  # noqa: BLE001  # the FastMCP path logs and answers the error
+            await self.fallback.answer(call)
+            return
+        known[_asked(call)] = encode(result)
+        await self.answer(call)
+
+    def _asks_for_all(self, call: Call) -> bool:
+        request = call.request
+        params = request.params
+        if not params:
+            return not call.modern
+        meta = params.get("_meta")
+        if len(params) > 1 or type(meta) is not dict:
+            return False
+        return self.envelopes.is_valid(request.method, meta, call.version, request.size)
+
+
+def _asked(call: Call) -> _Asked:
+    caller = caller_of(call.scope)
+    return call.request.method, call.version, None if caller is None else caller.tools

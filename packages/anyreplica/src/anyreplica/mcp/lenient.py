@@ -8,8 +8,8 @@ from pydantic_core import from_json
 from starlette.types import Receive, Scope, Send
 
 from anyreplica.http import json_values
-from anyreplica.http.refusal import Refused
 from anyreplica.http.request_record import RequestRecord
+from anyreplica.http.responses import Refused
 from anyreplica.mcp.call import Call
 from anyreplica.mcp.endpoint import McpEndpoint
 from anyreplica.mcp.message import Request

@@ -32,8 +32,8 @@ from starlette.types import Scope
 from anyreplica.auth.caller import may_use
 from anyreplica.components.job import SUBMIT_JOB
 from anyreplica.http.json_values import BYTES_PER_VALUE, count
-from anyreplica.http.refusal import Refused
 from anyreplica.http.request_record import DUPLICATED, LONGEST, Headers
+from anyreplica.http.responses import Refused
 
 LONGEST_NAME = 1024
 """Maximum number of characters of a method, of a JSON-RPC id, and of each member in `_NAMES`."""

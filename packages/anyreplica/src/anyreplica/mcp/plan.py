@@ -16,12 +16,12 @@ from mcp_types.version import KNOWN_PROTOCOL_VERSIONS
 from pydantic import BaseModel
 from pydantic_core import to_json
 
-from anyreplica.components.asking import finds_context
+from anyreplica.components.job import finds_context
 from anyreplica.components.json_results import check_tool_result, check_value, serializer_of
 from anyreplica.components.outcome import PlannedTool
 from anyreplica.components.output_schema import OutputSchema
 from anyreplica.http.responses import encode, response
-from anyreplica.mcp.compat import sdk, unchecked
+from anyreplica.mcp.compat import contexts, sdk
 
 _TEXT = "the text goes here"
 _VALUE = "the value goes here"
@@ -204,7 +204,7 @@ def _plain(result: ToolResult) -> tuple[bytes, bytes | None, bool] | None:
     if block.annotations is not None or block.meta is not None or block.model_extra:
         return None
     wrapped = meta == _WRAPPED and type(value) is dict and len(value) == 1 and "result" in value
-    if not (wrapped or meta is None) or unchecked.has_raw_result(result):
+    if not (wrapped or meta is None) or contexts.has_raw_result(result):
         return None
     text = encode(block.text)
     if value is None:
@@ -217,7 +217,7 @@ def _convert_str(tool: PlannedTool, value: Any) -> ToolResult:
     """Convert a text like `tool.convert`, without the validation that a text does not need."""
     if type(value) is not str:
         return tool.convert(value)
-    return unchecked.text_result(value)
+    return contexts.text_result(value)
 
 
 def _write_str(value: Any) -> WrittenResult | None:

@@ -11,15 +11,15 @@ from fastmcp.telemetry import telemetry_mode
 from fastmcp.tools import FunctionTool, Tool
 from mcp.shared.inbound import x_mcp_header_map
 
-from anyreplica.components.asking import changes_visibility
+from anyreplica.components.job import changes_visibility
 from anyreplica.components.outcome import InterceptedTool, PlannedTool
 from anyreplica.mcp.compat import mounts, sdk
 from anyreplica.mcp.compat.mounts import Origin
 from anyreplica.mcp.compat.overrides import own_way
 from anyreplica.mcp.compat.sdk_server import SdkServer
 from anyreplica.mcp.fastmcp_path import FASTMCP, SDK
-from anyreplica.mcp.own_work import OWN_MIDDLEWARE
 from anyreplica.mcp.plan import HOOKS, DirectPlan, Plan, Templates, overrides, steps_of
+from anyreplica.mcp.server_setup import OWN_MIDDLEWARE
 
 _HARMLESS = OWN_MIDDLEWARE
 """Middleware classes that do not prevent call plans and cached lists.

@@ -10,15 +10,18 @@ from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
-from anyreplica.http.refusal import UNAVAILABLE, ClientGone, Refused, send_refusal
 from anyreplica.http.request_record import FAULT, record_of
 from anyreplica.http.responses import (
     EVENT_STREAM_HEADERS,
     JSON,
     PING,
     PING_SECONDS,
+    UNAVAILABLE,
+    ClientGone,
+    Refused,
     error_response,
     event,
+    send_refusal,
     send_response,
 )
 

@@ -1,9 +1,13 @@
-"""The start of a server of the MCP SDK: its threads, limits and request states, and what it does not get."""
+"""The start of a server of the MCP SDK: its threads, limits and request states, and what it does not get.
+
+The SDK's app checks the headers `Mcp-Param-*` before each call of a tool, and so does this module. The lists of a
+low-level `Server` are code of its author, so they may differ for each caller, and nothing reads them earlier.
+"""
 
 import functools
 import inspect
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fastmcp import FastMCP
@@ -15,28 +19,109 @@ from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.mcpserver.prompts import Prompt
 from mcp.server.mcpserver.resources import FunctionResource, ResourceTemplate
 from mcp.server.mcpserver.tools import Tool
+from mcp.server.runner import aclose_shielded
+from mcp.shared.inbound import MCP_PARAM_HEADER_PREFIX, validate_mcp_param_headers
 from mcp.shared.jsonrpc_dispatcher import handler_exception_to_error_data
-from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, CallToolResult, TextContent
+from mcp_types import (
+    CLIENT_CAPABILITIES_META_KEY,
+    CLIENT_INFO_META_KEY,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    PROTOCOL_VERSION_META_KEY,
+    CallToolResult,
+    TextContent,
+)
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
+from starlette.types import Scope
 
 from anyreplica.auth.caller import Caller, caller_of
 from anyreplica.components.arguments import check_model
-from anyreplica.components.asking import asks
 from anyreplica.components.call_limits import bounded
 from anyreplica.components.discovery import Discovered, discover
+from anyreplica.components.job import asks
 from anyreplica.components.threads import Threads
-from anyreplica.http.refusal import ClientGone
+from anyreplica.http.responses import ClientGone
 from anyreplica.mcp import request_state
 from anyreplica.mcp.call import HandlerFailed
 from anyreplica.mcp.compat import sdk
+from anyreplica.mcp.compat.dispatch import SdkDispatch
 from anyreplica.mcp.compat.sdk_server import SdkServer
-from anyreplica.mcp.param_headers import check_param_headers
+from anyreplica.mcp.message import Request
 from anyreplica.mcp.server_setup import ServerSetup
 from anyreplica.settings import CoreSettings
 from anyreplica.settings.errors import StartupError
 
 logger = logging.getLogger(__name__)
+
+_MOST_PAGES = 100
+"""Maximum number of pages of the list in which a tool is searched. The SDK has the same limit."""
+
+_PREFIX = MCP_PARAM_HEADER_PREFIX.lower()
+_SKIPPED = "Mcp-Param headers are not checked: "
+
+
+async def check_param_headers(mcp: SdkServer, ctx: ServerRequestContext[Any, Any], seconds: float) -> None:
+    """Check the headers of a tool call of the stateless protocol against the arguments that they repeat.
+
+    Args:
+        seconds: time limit of the server's code.
+
+    Raises:
+        MCPError: code -32020, a header does not match its argument.
+        FastMCPError: the time limit ended.
+    """
+    params, request = ctx.params or {}, ctx.request
+    name, arguments = params.get("name"), params.get("arguments")
+    if request is None or not isinstance(name, str) or not isinstance(arguments, Mapping | None):
+        return
+    if not arguments and not any(header.startswith(_PREFIX) for header in request.headers):
+        return
+    schema = None
+    server = sdk.low_level(mcp)
+    try:
+        if server.get_tool_input_schema is not None:
+            schema = server.get_tool_input_schema(name)
+        elif server.get_request_handler("tools/list") is not None:
+            schema = await bounded(_listed_schema(mcp, ctx, name, request.scope), "tool", name, seconds)
+    except FastMCPError:
+        raise
+    except Exception:  # an error of the server's code does not fail the call
+        logger.exception("%sthe server's code has failed", _SKIPPED)
+    rejection = None if schema is None else validate_mcp_param_headers(schema, arguments or {}, request.headers)
+    if rejection is not None:
+        raise MCPError(rejection.code, rejection.message, rejection.data)
+
+
+async def _listed_schema(mcp: SdkServer, ctx: ServerRequestContext[Any, Any], name: str, scope: Scope) -> Any:
+    """Return the input schema of a tool in the list that this caller gets."""
+    identity = 0 if ctx.request_id is None else ctx.request_id
+    client = ((ctx.params or {}).get("_meta") or {}).get
+    kept = (PROTOCOL_VERSION_META_KEY, CLIENT_CAPABILITIES_META_KEY, CLIENT_INFO_META_KEY)
+    params: dict[str, Any] = {"_meta": {key: client(key) for key in kept if client(key) is not None}}
+    cursors = set[str]()
+    for _ in range(_MOST_PAGES):
+        dispatch = SdkDispatch(Request(identity, "tools/list", params, 0), scope)
+        about = client(CLIENT_INFO_META_KEY), client(CLIENT_CAPABILITIES_META_KEY)
+        runner = sdk.runner_of(mcp, ctx.lifespan_context, ctx.protocol_version, about)
+        try:
+            result = await runner.on_request(dispatch, "tools/list", params)
+        finally:
+            del runner.on_request  # the cached method would keep the runner in a reference cycle
+            await aclose_shielded(runner.connection)
+        for tool in result.get("tools", ()):
+            if tool.get("name") == name:
+                return tool.get("inputSchema")
+        cursor = result.get("nextCursor")
+        if not isinstance(cursor, str):
+            return None
+        if cursor in cursors:
+            break
+        cursors.add(cursor)
+        params = {**params, "cursor": cursor}
+    logger.warning("%stools/list does not end", _SKIPPED)
+    return None
+
 
 _KINDS = {
     "tools/call": ("tool", "name"),

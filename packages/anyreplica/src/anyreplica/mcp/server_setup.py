@@ -1,20 +1,125 @@
-"""The setup of a FastMCP server: what this package changes in it and in the servers that are mounted in it."""
+"""The setup of a FastMCP server: what this package changes in it, and in the servers that are mounted in it.
 
+A server also works for this package and not for a caller: it lists its components for plans, and it warms up.
+Middleware of the server's author must not see this work: it would count or log requests that no client has sent.
+"""
+
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
+import httpx2
 from fastmcp import FastMCP
+from fastmcp.server.middleware import Middleware
+from fastmcp.server.middleware.dereference import DereferenceRefsMiddleware
+from mcp import MCPError
+from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import NotificationOptions
-from mcp_types import EmptyResult, SetLevelRequestParams
+from mcp.server.request_state import RequestStateBoundary
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, SubscriptionBus
+from mcp_types import (
+    CLIENT_CAPABILITIES_META_KEY,
+    INTERNAL_ERROR,
+    PROTOCOL_VERSION_META_KEY,
+    EmptyResult,
+    SetLevelRequestParams,
+    SubscriptionsListenRequestParams,
+    SubscriptionsListenResult,
+)
+from mcp_types.version import LATEST_HANDSHAKE_VERSION, LATEST_MODERN_VERSION
+from starlette.types import ASGIApp
 
-from anyreplica.auth.visibility import InnerVisibility, ProxiedVisibility
+from anyreplica.auth.visibility import InnerVisibility, ProxiedVisibility, Visibility
+from anyreplica.components.call_limits import CallLimits
 from anyreplica.components.compat import choose_masking
 from anyreplica.mcp.compat import mounts, sdk, state_store
-from anyreplica.mcp.compat.log_levels import share_levels
+from anyreplica.mcp.compat.dispatch import share_levels
+from anyreplica.mcp.compat.overrides import needs_no_author
 from anyreplica.mcp.compat.sdk_server import SdkServer
 from anyreplica.mcp.compat.state_store import StateStore
-from anyreplica.mcp.own_work import can_hide_own_work
 from anyreplica.mcp.registry import Prepare
+from anyreplica.mcp.request_state import OneUse, note_state
+from anyreplica.settings import CoreSettings
+from anyreplica.shared import events
+from anyreplica.shared.events import RedisBus
+from anyreplica.shared.peers import peers
+from anyreplica.shared.redis import connect
+
+logger = logging.getLogger(__name__)
+
+_ENVELOPE = {PROTOCOL_VERSION_META_KEY: LATEST_MODERN_VERSION, CLIENT_CAPABILITIES_META_KEY: {}}
+
+
+class OwnMiddleware(Middleware):
+    """The class of the middleware that features add. It treats all requests alike."""
+
+
+OWN_MIDDLEWARE = (OwnMiddleware, CallLimits, Visibility, DereferenceRefsMiddleware)
+"""The classes of middleware that are not the author's. They treat all requests alike."""
+
+
+_OWN_WORK: ContextVar[bool] = ContextVar("own_work", default=False)
+
+
+class _MiddlewareList(list[Middleware]):
+    """The middleware of a FastMCP server. FastMCP calls `reversed` on it to run a request through the middleware."""
+
+    def __reversed__(self) -> Iterator[Middleware]:
+        """Return the middleware of a request, innermost first."""
+        if _OWN_WORK.get():
+            ours = [each for each in self if isinstance(each, OWN_MIDDLEWARE)]
+            return reversed([each for each in ours if not isinstance(each, InnerVisibility)])
+        return super().__reversed__()
+
+
+def can_hide_own_work(server: FastMCP) -> None:
+    """Prepare a server so that `own_work` has its effect. This may be repeated."""
+    if type(server.middleware) is not _MiddlewareList:
+        server.middleware = _MiddlewareList(server.middleware)
+
+
+@contextmanager
+def own_work() -> Iterator[None]:
+    """Inside the `with` block, requests of this task and its children do not reach the middleware of authors."""
+    token = _OWN_WORK.set(True)
+    try:
+        yield
+    finally:
+        _OWN_WORK.reset(token)
+
+
+async def warm_up(app: ASGIApp, path: str, mcp: FastMCP) -> None:
+    """Request the list of tools from `app`, at the path of its endpoint, in both protocol families.
+
+    A server of the MCP SDK may have no list of tools, or one that needs a caller. It gets other requests, and only
+    those that run no code of its author.
+
+    Without the warm-up, the first call of a replica takes 300 ms longer.
+
+    Raises:
+        RuntimeError: the app does not answer a request for its tools with HTTP status 200.
+    """
+    is_sdk = isinstance(mcp, SdkServer)
+    methods = ("ping", "server/discover") if is_sdk else ("tools/list", "tools/list")
+    routing = {"mcp-protocol-version": LATEST_MODERN_VERSION, "mcp-method": methods[1]}
+    if not is_sdk or needs_no_author(mcp, methods[0]):
+        await _call(app, path, methods[0], {"mcp-protocol-version": LATEST_HANDSHAKE_VERSION}, {})
+    if not is_sdk or needs_no_author(mcp, methods[1]):
+        await _call(app, path, methods[1], routing, {"_meta": _ENVELOPE})
+
+
+async def _call(app: ASGIApp, path: str, method: str, headers: dict[str, str], params: dict[str, object]) -> None:
+    message = {"jsonrpc": "2.0", "id": 0, "method": method, "params": params}
+    headers = {"accept": "application/json, text/event-stream", **headers}
+    request = httpx2.Request("POST", f"http://127.0.0.1{path}", json=message, headers=headers)
+    # Without a client: its class may be one that the author has replaced.
+    response = await httpx2.ASGITransport(app).handle_async_request(request)
+    if method == "tools/list" and response.status_code != 200:
+        raise RuntimeError(f"Warm-up: the server answered its own {method} with HTTP status {response.status_code}")
 
 
 class ServerSetup:
@@ -97,3 +202,90 @@ async def _ignore_level(*_: Any) -> EmptyResult:
     A handshake-protocol client gets all log messages of its calls, if it accepts an event stream.
     """
     return EmptyResult()
+
+
+_METHOD = "subscriptions/listen"
+
+
+class Subscriptions(ListenHandler):
+    """The handler of `subscriptions/listen`, until `close`."""
+
+    def __init__(self, bus: SubscriptionBus, most: int) -> None:
+        super().__init__(bus, max_subscriptions=most)
+        self._closed = False
+
+    async def __call__(
+        self, ctx: ServerRequestContext[Any, Any], params: SubscriptionsListenRequestParams
+    ) -> SubscriptionsListenResult:
+        """Serve one event stream.
+
+        Raises:
+            MCPError: subscriptions are closed, so nothing would end the stream.
+        """
+        if self._closed:
+            raise MCPError(INTERNAL_ERROR, f"This replica has closed its subscriptions; send {_METHOD} again.")
+        return await super().__call__(ctx, params)
+
+    def end_streams(self) -> None:
+        """End all open event streams, each with its result. Clients may open new ones."""
+        super().close()
+
+    def close(self) -> None:
+        """End all event streams, each with its result, and refuse new ones."""
+        self._closed = True
+        self.end_streams()
+
+
+class Sharing:
+    """The connections of one replica to the others.
+
+    The server offers subscriptions only if an event reaches every listener: with Redis, or with a single replica.
+
+    Raises:
+        StartupError: REDIS_URL cannot be used.
+    """
+
+    def __init__(self, settings: CoreSettings, mcp: FastMCP, replica: str) -> None:
+        if settings.replicas_dns and not settings.request_state_ring:
+            text = "Multi-round tools work with a single replica only: more replicas need the same REQUEST_STATE_KEYS"
+            logger.warning(text)
+        self.redis = connect(settings)
+        self.peers = peers(settings, self.redis, replica)
+        self.close_streams: Callable[[], None] = lambda: None
+        """Ends all event streams of subscriptions."""
+        self.bus: SubscriptionBus | None = None
+        """The change events of all replicas; None if this replica does not get those of the others."""
+        self._bus: RedisBus | None = None
+        if self.redis is not None:
+            # The boundary unseals request states. One middleware must run before it, the other one after it.
+            middleware = sdk.low_level(mcp).middleware
+            if any(isinstance(each, RequestStateBoundary) for each in middleware):
+                middleware.insert(0, note_state)
+                middleware.append(OneUse(self.redis, settings.request_state_seconds, settings.mcp_name))
+            self._bus = RedisBus.of(self.redis, settings.mcp_name)
+        elif not settings.is_single:
+            logger.info("Subscriptions are disabled: with more than one replica they need REDIS_URL")
+            if isinstance(mcp, SdkServer) and not mcp.listens_over(None):
+                self.close_streams = mcp.close_streams
+            return
+        bus = self.bus = self._bus or InMemorySubscriptionBus()
+        events.use_bus(bus)
+        if isinstance(mcp, SdkServer) and not mcp.listens_over(bus):
+            self.close_streams = mcp.close_streams
+            return
+        subscriptions = Subscriptions(bus, settings.subscriptions)
+        if isinstance(mcp, SdkServer):
+            mcp.end_streams_with(subscriptions.end_streams)
+        sdk.low_level(mcp).add_request_handler(_METHOD, SubscriptionsListenRequestParams, subscriptions)
+        self.close_streams = subscriptions.close
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Keep the connections open inside the `async with` block."""
+        async with contextlib.AsyncExitStack() as stack:
+            if self.redis is not None:
+                stack.push_async_callback(self.redis.aclose)
+            if self._bus is not None:
+                await stack.enter_async_context(self._bus.running())
+            await stack.enter_async_context(self.peers.running())
+            yield

@@ -24,7 +24,7 @@ bytes on Linux and 103 on macOS."""
 _CONTEXT = multiprocessing.get_context("forkserver")
 
 _IMPORTS = (
-    ["uvloop", "griffe", "anyreplica.process.versions", "anyreplica.http.uvicorn.protocol", "anyreplica.app"]
+    ["uvloop", "griffe", "anyreplica.process.start", "anyreplica.http.uvicorn.protocol", "anyreplica.app"]
     if sys.platform == "linux"
     else []
 )

@@ -1,12 +1,22 @@
-"""The life of a replica: starting, ready, draining."""
+"""The life of a replica: starting, ready, draining, and an end that waits for no thread, task or start.
 
+An app that another app mounts gets its lifespan from here, as a context manager: an ASGI server sends the lifespan
+messages only to the outermost app (ASGI specification, lifespan protocol).
+"""
+
+import _thread
 import asyncio
 import logging
+import multiprocessing
+import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from types import FrameType
+
+from starlette.types import ASGIApp, Message
 
 _Handler = Callable[[int, FrameType | None], object]
 
@@ -103,3 +113,87 @@ class Lifecycle:
         self._stop(number, stop_server)
         stop_server(signal.SIGINT, None)  # like a second Ctrl-C: uvicorn then does not wait for calls in flight
         self.terminate()
+
+
+class NotStartedError(RuntimeError):
+    """A request needs an app whose lifespan nobody has run."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "anyreplica: this app has not started. An app that mounts it must run its lifespan, for example "
+            'Starlette(routes=[Mount("/api", app)], lifespan=app.lifespan).'
+        )
+
+
+@asynccontextmanager
+async def running(app: ASGIApp) -> AsyncIterator[None]:
+    """Start an app with the messages of the lifespan protocol, and stop it at the end.
+
+    Raises:
+        RuntimeError: the app has not started. It has printed the reason.
+    """
+    received = asyncio.Queue[Message]()
+    sent = asyncio.Queue[Message]()
+    scope = {"type": "lifespan", "asgi": {"version": "3.0", "spec_version": "2.0"}, "state": {}}
+    # The app runs in one task from start to stop, because it may enter cancel scopes.
+    task: asyncio.Task[None] = asyncio.ensure_future(app(scope, received.get, sent.put))
+    task.add_done_callback(lambda _: sent.put_nowait({"type": "lifespan.ended"}))
+    await received.put({"type": "lifespan.startup"})
+    if (await sent.get())["type"] != "lifespan.startup.complete":
+        await task
+        raise RuntimeError("anyreplica: the replica has not started; the line before says why")
+    try:
+        yield
+    finally:
+        await received.put({"type": "lifespan.shutdown"})
+        await task
+
+
+_LAST_SECONDS = 1.0
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM has arrived before a server runs."""
+
+
+def end_regardless() -> None:
+    """End the process after 1 s, even if a thread or task of a tool still runs. Python would wait for them.
+
+    A signal handler may call this. `threading.Timer` could then wait for ever for a lock of the interrupted code.
+    """
+    _thread.start_new_thread(_end_soon, ())
+
+
+def end_now(code: int) -> None:
+    """Write the waiting log lines and end the process at once, together with the processes of `multiprocessing`.
+
+    Python would wait for these processes. Without this process, they would wait for work for ever.
+    """
+    flush_logs()
+    for child in multiprocessing.active_children():
+        child.kill()  # a forked process has our handler of SIGTERM, which does not end it
+    os._exit(code)
+
+
+def flush_logs() -> None:
+    """Write the waiting log lines."""
+    for handler in logging.getLogger().handlers:
+        handler.flush()
+
+
+def end_at_sigterm() -> None:
+    """From now on, SIGTERM ends the process. Call this before the server is loaded, which may take long.
+
+    The kernel ignores SIGTERM for the first process of a container, unless the process has a handler.
+    """
+    signal.signal(signal.SIGTERM, _terminate)
+
+
+def _terminate(_number: int, _frame: FrameType | None) -> None:
+    end_regardless()  # the interrupted code may catch the exception
+    raise Terminated
+
+
+def _end_soon() -> None:
+    time.sleep(_LAST_SECONDS)
+    end_now(0)

@@ -14,7 +14,7 @@ from typing import Any
 
 import uvicorn
 
-from anyreplica.process.ending import end_regardless, flush_logs
+from anyreplica.process.lifecycle import end_regardless, flush_logs
 from anyreplica.settings import CoreSettings
 from anyreplica.settings.errors import StartupError
 

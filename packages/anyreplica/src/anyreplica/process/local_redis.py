@@ -16,8 +16,7 @@ from pathlib import Path
 from anyreplica.process.embedded_redis import EmbeddedRedis
 from anyreplica.process.forking import for_sockets
 from anyreplica.settings import CoreSettings
-from anyreplica.settings.errors import StartupError
-from anyreplica.settings.extras import require_extra
+from anyreplica.settings.errors import StartupError, require_extra
 
 logger = logging.getLogger(__name__)
 

@@ -1,4 +1,8 @@
-"""One replica: its name, its options for uvicorn, and its process, with its memory and the watchdog of its loop."""
+"""One replica: its name, its options for uvicorn, and its process, with its memory and the watchdog of its loop.
+
+The processes of one replica (`WORKERS`) ask each other for their metrics. Each listens on a Unix socket in a folder
+that only their user can open. It writes one page to each client, and closes the connection.
+"""
 
 import asyncio
 import ctypes
@@ -12,18 +16,17 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from starlette.types import ASGIApp
 
-from anyreplica.process.ending import end_now, flush_logs
-from anyreplica.process.event_loop import hide_late_lookups, stop_exits
+from anyreplica.process.event_loop import background_task, hide_late_lookups, stop_exits
 from anyreplica.process.frames import author_frame
-from anyreplica.process.lifecycle import Lifecycle
-from anyreplica.process.listening import hosts
-from anyreplica.process.tasks import background_task
+from anyreplica.process.lifecycle import Lifecycle, end_now, flush_logs
+from anyreplica.process.listening import hosts, release
 from anyreplica.settings import CoreSettings
 from anyreplica.settings.errors import StartupError
 
@@ -235,3 +238,76 @@ def _end_stalled(stall_seconds: float) -> None:
     logger.critical(text, stall_seconds)
     faulthandler.dump_traceback(sys.__stderr__ or 2)
     os._exit(EXIT_STALLED)
+
+
+folder = ""
+"""The folder of the sockets. Empty: this process is a whole replica."""
+
+_SECONDS = 3.0
+"""Time limit for the page of another process. A process that is blocked for longer is missing."""
+
+_FRESH_SECONDS = 1.0
+"""Age up to which a page is given out again. Whoever may read the metrics can ask as often as they like."""
+
+
+@asynccontextmanager
+async def answering_siblings(page: Callable[[], Awaitable[bytes]]) -> AsyncIterator[None]:
+    """Inside the block, answer the other processes with a page."""
+    if not folder:
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    fresh, made_at, making = b"", 0.0, asyncio.Lock()
+
+    async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal fresh, made_at
+        with suppress(OSError):  # the process that asked has ended, or does not wait any longer
+            async with making:
+                if not fresh or loop.time() - made_at > _FRESH_SECONDS:
+                    fresh, made_at = await page(), loop.time()
+            writer.write(fresh)
+            await writer.drain()
+        writer.close()
+
+    # A socket refuses connections until it listens. So it gets its name, by which others find it, only after that.
+    place = Path(folder, f".{process_number()}")
+    async with await asyncio.start_unix_server(answer, place) as server:
+        release(server.sockets)
+        _rename(place, process_number())
+        yield
+
+
+async def ask_siblings() -> dict[str, bytes]:
+    """Return the pages of the other processes by their numbers. A process that does not answer is missing."""
+    others = _others()
+    pages = await asyncio.gather(*(_ask(each) for each in others))
+    return {other.name: page for other, page in zip(others, pages, strict=True) if page}
+
+
+async def _ask(path: Path) -> bytes:
+    """Return the page of a process, or nothing if it does not answer. Delete the socket of a process that has ended."""
+    try:
+        async with asyncio.timeout(_SECONDS):
+            reader, writer = await asyncio.open_unix_connection(path)
+            try:
+                return await reader.read()
+            finally:
+                writer.close()
+    except ConnectionRefusedError:
+        _delete(path)
+    except OSError:  # TimeoutError is one
+        pass
+    return b""
+
+
+def _others() -> list[Path]:
+    found = Path(folder).iterdir() if folder else ()
+    return [each for each in found if each.name.isdecimal() and each.name != process_number()]
+
+
+def _rename(path: Path, name: str) -> None:
+    path.rename(path.with_name(name))
+
+
+def _delete(path: Path) -> None:
+    path.unlink(missing_ok=True)

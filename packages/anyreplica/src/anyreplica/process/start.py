@@ -1,4 +1,7 @@
-"""Print one line that says why a process cannot start. The exit codes of all commands."""
+"""The start of a process: check versions of libraries first, and print one line that says why a process cannot start.
+
+The exit codes of all commands are here, too.
+"""
 
 import asyncio
 import logging
@@ -7,11 +10,14 @@ import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, requires, version
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 
+from packaging.requirements import Requirement
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from anyreplica._version import __version__
 from anyreplica.settings.errors import StartupError
 
 EXIT_REFUSED = 3
@@ -110,3 +116,37 @@ class StartReport:
 
 def _is_cancelled(task: "asyncio.Task[object] | None") -> bool:
     return task is not None and task.cancelling() > 0
+
+
+_CHECKED = ("fastmcp", "mcp")
+"""The packages of which anyreplica uses private names. With another version, any call could fail for a missing name."""
+
+
+def check_versions() -> None:
+    """Compare the installed versions with the requirements of anyreplica.
+
+    An installer refuses a conflict, but a later installation of another version can still bring one about.
+
+    Raises:
+        StartupError: a version is outside of the range, or a package is missing.
+    """
+    for requirement in map(Requirement, _requirements()):
+        if requirement.name not in _CHECKED:
+            continue
+        needed = f"anyreplica {__version__} needs {requirement.name}{requirement.specifier}"
+        try:
+            installed = version(requirement.name)
+        except PackageNotFoundError:
+            raise StartupError(f"{requirement.name}: not installed; {needed}") from None
+        if not requirement.specifier.contains(installed, prereleases=True):
+            raise StartupError(
+                f"{requirement.name} {installed}: {needed}; install your server's packages and anyreplica in one "
+                "command, so that the installer finds versions that fit both"
+            )
+
+
+def _requirements() -> list[str]:
+    try:
+        return requires("anyreplica") or []
+    except PackageNotFoundError:  # the source is on the path, and nothing is installed
+        return []

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp
 from uvicorn.supervisors import Multiprocess
 from uvicorn.supervisors.multiprocess import Process
 
-from anyreplica.process import replica, siblings
+from anyreplica.process import replica
 from anyreplica.process.forking import copied, for_sockets, forked, serve
 from anyreplica.process.listening import Server, StoppableServer, hosts, new_socket, refuse_used_port
 from anyreplica.process.local_redis import LocalRedis
@@ -168,7 +168,7 @@ class ReplicaProcess(Process):
 
 def _serve(process: ReplicaProcess) -> None:
     share_printer(process.printer)
-    siblings.folder = process.folder
+    replica.folder = process.folder
     replica.beside_others = not process.folder
     process.config.configure_logging()
     serve(partial(process.target, [_bind(*address) for address in process.addresses]))

@@ -7,7 +7,7 @@ from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Scope
 
 from anyreplica.settings.errors import StartupError
-from anyreplica.settings.paths import PathSettings
+from anyreplica.settings.replica import PathSettings
 
 logger = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from anyreplica.components.marks import Check
 from anyreplica.process.lifecycle import Lifecycle
-from anyreplica.settings.paths import PathSettings
+from anyreplica.settings.replica import PathSettings
 
 logger = logging.getLogger(__name__)
 

@@ -17,9 +17,8 @@ from pydantic_settings import SettingsConfigDict, SettingsError
 from anyreplica.settings import of_fastmcp
 from anyreplica.settings.access import AccessSettings
 from anyreplica.settings.errors import StartupError
-from anyreplica.settings.paths import PathSettings
 from anyreplica.settings.rate import RateSettings
-from anyreplica.settings.replica import ReplicaSettings
+from anyreplica.settings.replica import PathSettings, ReplicaSettings
 
 
 class CoreSettings(RateSettings, AccessSettings, PathSettings, ReplicaSettings, of_fastmcp.WithFastMcp):

@@ -1,4 +1,6 @@
-"""The exception that stops the start of a process."""
+"""The exception that stops the start of a process, also for a package that only one feature needs (an extra)."""
+
+from importlib.util import find_spec
 
 
 class StartupError(Exception):
@@ -16,3 +18,25 @@ class StartupError(Exception):
         if not Path("prices.csv").is_file():
             raise StartupError("prices.csv: no such file; download it with `make prices`")
     """
+
+
+MODULES = {"jobs": "docket", "local": "fakeredis", "signatures": "http_message_signatures"}
+"""A module of each extra. `tracing.check` checks the extra `traces`."""
+
+
+def require_extra(extra: str, what: str, otherwise: str = "") -> None:
+    """Check that the packages of an extra are installed. Nothing is imported.
+
+    Args:
+        extra: the name of the extra.
+        what: the variable or the component that needs it.
+        otherwise: other ways out, after a comma.
+
+    Raises:
+        StartupError: the packages are not installed.
+    """
+    if find_spec(MODULES[extra]) is None:
+        raise StartupError(
+            f"{what}: needs packages that are not installed; "
+            f"install anyreplica with its extra {extra} (anyreplica[{extra}]){otherwise}"
+        )

@@ -3,7 +3,7 @@
 A lost node no longer answers, and its connections stay open.
 
 There are two kinds of commands. A **quick** command belongs to a request that goes on without Redis or gets an error:
-it has a short time limit, and it fails at once while Redis does not answer (`shared/redis_breaker.py`). A **patient**
+it has a short time limit, and it fails at once while Redis does not answer (`shared/outage.py`). A **patient**
 command belongs to something that waits for a person anyway, such as a question to a client: a Redis that is only slow,
 because its node has little CPU, must not end it. All commands inside `retry_for` and `patiently` are patient.
 

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
-from anyreplica.process.tasks import background_task
+from anyreplica.process.event_loop import background_task
 from anyreplica.settings import CoreSettings
 from anyreplica.shared.lost_redis import patiently, translate_redis_errors
 from anyreplica.shared.script import RedisKey, Script

@@ -14,7 +14,7 @@ from redis.exceptions import ConnectionError as LostError
 from redis.exceptions import RedisError, ResponseError
 
 from anyreplica.shared.lost_redis import PATIENT_SECONDS, PERSIST_SECONDS, QUICK_SECONDS, is_patient
-from anyreplica.shared.redis_breaker import RedisBreaker
+from anyreplica.shared.outage import RedisBreaker
 
 _MOST_QUICK = 24
 """Maximum number of connections of quick commands. Each command uses one of them until its answer arrives. More

@@ -12,7 +12,7 @@ from fastmcp.server.auth import AccessToken, MultiAuth, StaticTokenVerifier
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anyreplica.auth.identity import readable
+from anyreplica.auth.caller import readable
 from anyreplica.features.keys.key import hash_of
 from anyreplica.features.login.login import Identities
 from anyreplica.settings.rate import NO_RATE

@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 
 from anyreplica import App, Settings, create_app
 from anyreplica.features.login.limits import Attempts
-from anyreplica.http.refusal import Refused
+from anyreplica.http.responses import Refused
 from anyreplica.settings.rate import parse
 from anyreplica.testing import Client, replica
 from tests.auth.login.fleets import LoginFleet, logins

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from anyreplica.features.login.registration import UNUSED_SECONDS
 from anyreplica.features.login.shared import LoginUnavailable, SharedLock, SharedLogins, SingleUse, noting_outages
-from anyreplica.features.login.storage import LoginStorage
+from anyreplica.features.login.storage import UNUSED_SECONDS, LoginStorage
 from tests.replicas import RedisServer
 
 pytestmark = [pytest.mark.needs("redis"), pytest.mark.anyio]

@@ -10,9 +10,8 @@ import pytest
 
 from anyreplica.features.login import limits
 from anyreplica.features.login.limits import LoginRequest, StoredBytes, answering
-from anyreplica.features.login.registration import UNUSED_SECONDS, USED_SECONDS
-from anyreplica.features.login.storage import remove_expired
-from anyreplica.http.refusal import Refused
+from anyreplica.features.login.storage import UNUSED_SECONDS, USED_SECONDS, remove_expired
+from anyreplica.http.responses import Refused
 from conftest import until
 from tests.auth.login.flow import REDIRECT, OAuthClient
 from tests.auth.login.replica import log_in, served

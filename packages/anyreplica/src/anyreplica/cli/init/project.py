@@ -8,8 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from anyreplica.settings.errors import StartupError
-from anyreplica.settings.extras import MODULES
+from anyreplica.settings.errors import MODULES, StartupError
 
 _SERVERS = ("fastmcp.json", "server.py", "main.py", "app.py")
 """The files that may have the server, in the order in which they are looked for."""

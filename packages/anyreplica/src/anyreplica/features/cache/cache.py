@@ -23,13 +23,13 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
 from anyreplica.auth.caller import current_cache_key
-from anyreplica.components import deadline
+from anyreplica.components import call_limits
 from anyreplica.components.call_limits import out_of_time
 from anyreplica.components.containment import AsyncFunction
 from anyreplica.components.outcome import Outcome
 from anyreplica.features.cache.policy import CachePolicy
 from anyreplica.features.cache.shared_results import CachedResult, SharedResults
-from anyreplica.process.tasks import start_eagerly
+from anyreplica.process.event_loop import start_eagerly
 
 logger = logging.getLogger(__name__)
 
@@ -195,8 +195,8 @@ class CachedTool:
             raise
 
     async def _make(self, key: bytes, run: _Run) -> Any:
-        deadline.set_deadline(None)  # drop the first call's deadline: other calls wait for this run, too
-        deadline.set_deadline(self._seconds)
+        call_limits.set_deadline(None)  # drop the first call's deadline: other calls wait for this run, too
+        call_limits.set_deadline(self._seconds)
         try:
             async with asyncio.timeout(self._seconds) as limit:
                 if self._cache.shared is not None:

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from anyreplica.process.tasks import background_task
+from anyreplica.process.event_loop import background_task
 from anyreplica.shared.lost_redis import patiently
 from anyreplica.shared.outage import Outage
 from anyreplica.shared.script import RedisKey, Script

@@ -8,9 +8,9 @@ from prometheus_client.registry import Collector
 
 from anyreplica.auth.caller import caller_token
 from anyreplica.feature import Feature, Parts, Replica
-from anyreplica.features.downstream import clients
-from anyreplica.features.downstream.clients import HOSTS, TOKENS
+from anyreplica.features.downstream import http_client
 from anyreplica.features.downstream.exchange.entry import read
+from anyreplica.features.downstream.http_client import HOSTS, TOKENS
 from anyreplica.features.downstream.settings import DownstreamSettings
 from anyreplica.mcp.compat.forwarding import authorize_proxies
 
@@ -65,11 +65,11 @@ class DownstreamCalls(Feature):
     check_worker = check
 
     def attach(self, replica: Replica) -> Parts:
-        clients.configure(self.settings, caller_token)
+        http_client.configure(self.settings, caller_token)
         has_tokens = self.settings.downstream_tokens_file is not None
-        authorize_proxies(clients.UPSTREAMS.for_session if has_tokens else None)
-        return Parts(collectors=[DownstreamMetrics()], open_first=[clients.closing()])
+        authorize_proxies(http_client.UPSTREAMS.for_session if has_tokens else None)
+        return Parts(collectors=[DownstreamMetrics()], open_first=[http_client.closing()])
 
     def in_worker(self, name: str) -> Sequence[AbstractAsyncContextManager[None]]:
-        clients.configure(self.settings)
-        return [clients.closing()]
+        http_client.configure(self.settings)
+        return [http_client.closing()]

@@ -1,17 +1,21 @@
 """The HTTP client of tools, with the settings and connections that its calls share."""
 
-from collections.abc import Callable, Mapping
+import weakref
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, TypedDict, Unpack
 
 import httpx2
 
-from anyreplica.components import deadline
+from anyreplica.components import call_limits
 from anyreplica.features.downstream.call import ApiCall
 from anyreplica.features.downstream.errors import Unusable
 from anyreplica.features.downstream.exchange.caller_tokens import CallerTokens
 from anyreplica.features.downstream.exchange.exchanged_call import exchanged_call
+from anyreplica.features.downstream.exchange.upstreams import UpstreamTokens, attach_tokens
 from anyreplica.features.downstream.hosts import Hosts
+from anyreplica.features.downstream.settings import DownstreamSettings
 
 IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
 """Idempotent methods (RFC 9110, section 9.2.2). The client may retry them: two calls have the same effect as one."""
@@ -103,7 +107,7 @@ class Downstream:
             max_bytes=options.get("max_bytes", settings.downstream_max_bytes),
         )
         seconds = options.get("timeout", settings.downstream_timeout_seconds)
-        left = deadline.remaining_seconds()
+        left = call_limits.remaining_seconds()
         limit = seconds if left is None else min(seconds, left - _MARGIN)
         exchanged = None
         if self._tokens is not None:
@@ -148,3 +152,50 @@ class Downstream:
                 timeout=httpx2.Timeout(read, connect=settings.downstream_connect_seconds, pool=None),
             )
         return self._opened
+
+
+HOSTS = Hosts(DownstreamSettings.model_construct())
+_TOKEN_ENDPOINTS = Downstream(HOSTS)
+TOKENS = CallerTokens(_TOKEN_ENDPOINTS.post)
+UPSTREAMS = UpstreamTokens(TOKENS)
+attach_tokens(UPSTREAMS)
+_DEFAULT = Downstream(HOSTS, tokens=TOKENS)
+_CLIENTS = weakref.WeakSet([_DEFAULT, _TOKEN_ENDPOINTS])
+
+get, post, request = _DEFAULT.get, _DEFAULT.post, _DEFAULT.request
+
+
+def configure(settings: DownstreamSettings, caller_token: Callable[[], str | None] | None = None) -> None:
+    """Drop the state of all hosts and all exchanged tokens, and use these settings.
+
+    `caller_token` returns the token of the current caller, which is exchanged for tokens of APIs.
+
+    Raises:
+        StartupError: `DOWNSTREAM_TOKENS_FILE` is not valid.
+    """
+    TOKENS.configure(settings.downstream_tokens_file, caller_token)
+    UPSTREAMS.seconds = settings.downstream_timeout_seconds
+    HOSTS.configure(settings)
+
+
+def client(transport: Callable[[], httpx2.AsyncBaseTransport]) -> Downstream:
+    """Return a client with its own transport, which `transport` makes. All clients share the state of the hosts."""
+    made = Downstream(HOSTS, transport, TOKENS)
+    _CLIENTS.add(made)
+    return made
+
+
+async def close() -> None:
+    """Close all connections. The next call opens new ones."""
+    TOKENS.cache.stop()
+    for each in list(_CLIENTS):
+        await each.close()
+
+
+@asynccontextmanager
+async def closing() -> AsyncIterator[None]:
+    """Close all connections on exit, when the process stops."""
+    try:
+        yield
+    finally:
+        await close()

@@ -14,13 +14,13 @@ from opentelemetry.trace import SpanKind, StatusCode
 from pydantic_core import from_json, to_json
 
 from anyreplica._version import __version__
-from anyreplica.components import deadline
+from anyreplica.components import call_limits
 from anyreplica.components.job import Job, Progress
 from anyreplica.components.json_results import no_json
 from anyreplica.features.jobs.backend import UNREACHABLE, Backend
 from anyreplica.features.jobs.settings import JobSettings
 from anyreplica.features.jobs.store import Claim, Store
-from anyreplica.http.trace_context import links_to
+from anyreplica.http.request_record import links_to
 from anyreplica.process.logs import trace_id
 
 logger = logging.getLogger(__name__)
@@ -259,8 +259,8 @@ class ReportingProgress(Progress):
 
 
 async def _contained(call: Awaitable[T], seconds: float) -> T:
-    deadline.set_deadline(None)  # the next line would keep an earlier deadline
-    deadline.set_deadline(seconds)
+    call_limits.set_deadline(None)  # the next line would keep an earlier deadline
+    call_limits.set_deadline(seconds)
     try:
         return await call
     except (Exception, asyncio.CancelledError):

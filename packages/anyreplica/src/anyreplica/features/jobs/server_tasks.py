@@ -21,15 +21,14 @@ from mcp_types import INVALID_PARAMS, CallToolRequestParams, InputRequiredResult
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from anyreplica.auth.caller import current_owner
-from anyreplica.components.asking import has_rounds
-from anyreplica.features.jobs.extension import TASKS_EXTENSION, JobTasks, TaskParams, UpdateParams
+from anyreplica.components.job import has_rounds
+from anyreplica.features.jobs.record import TaskBytes
 from anyreplica.features.jobs.service import JobService
 from anyreplica.features.jobs.settings import JobSettings
-from anyreplica.features.jobs.task_bytes import TaskBytes
+from anyreplica.features.jobs.tools import TASKS_EXTENSION, JobTasks, TaskParams, UpdateParams
 from anyreplica.mcp.compat import mounts, sdk
 from anyreplica.mcp.compat.sdk import selected_version
-from anyreplica.settings.errors import StartupError
-from anyreplica.settings.extras import require_extra
+from anyreplica.settings.errors import StartupError, require_extra
 from anyreplica.settings.words import derived
 
 if TYPE_CHECKING:

@@ -15,14 +15,12 @@ from anyreplica.http.access_log import AccessLog, access_lines
 from anyreplica.http.request_record import quiet_paths
 from anyreplica.http.uvicorn.connections import KEY, Connections
 from anyreplica.mcp.compat import shared_dependencies
-from anyreplica.process.ending import end_regardless
-from anyreplica.process.lifecycle import Lifecycle
+from anyreplica.process.lifecycle import Lifecycle, end_regardless
 from anyreplica.process.replica import process_lifespan, replica_name
 from anyreplica.process.start import StartReport
 from anyreplica.routes.health import health_routes
-from anyreplica.settings.errors import StartupError
-from anyreplica.settings.extras import require_extra
-from anyreplica.shared import publish
+from anyreplica.settings.errors import StartupError, require_extra
+from anyreplica.shared import events
 from anyreplica.shared.events import RedisBus
 from anyreplica.shared.redis import connect
 
@@ -44,7 +42,7 @@ def worker_app(server: PreparedServer, settings: JobSettings) -> ASGIApp:
     lifecycle = Lifecycle(settings.drain_seconds, end_regardless)
     redis = connect(settings)
     if redis is not None:
-        publish.use_bus(RedisBus.of(redis, settings.mcp_name))
+        events.use_bus(RedisBus.of(redis, settings.mcp_name))
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[dict[str, Any]]:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from anyreplica.auth.caller import Caller
-from anyreplica.process.tasks import background_task
+from anyreplica.process.event_loop import background_task
 from anyreplica.settings.rate import Rate, parse
 from anyreplica.signing.keypair import public_key
 

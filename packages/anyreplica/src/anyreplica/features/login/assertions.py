@@ -15,7 +15,7 @@ from pydantic_core import from_json
 from anyreplica.auth.caller import digest
 from anyreplica.features.login.limits import current_request
 from anyreplica.http.limits import Shares
-from anyreplica.http.refusal import Refused
+from anyreplica.http.responses import Refused
 
 LONGEST_ID = 256
 """Maximum number of characters in the id of an assertion (`jti`)."""

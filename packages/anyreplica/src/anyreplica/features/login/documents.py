@@ -13,7 +13,7 @@ from typing import Any
 
 from anyreplica.features.login.limits import current_request
 from anyreplica.http.limits import CallerPlaces, InFlight
-from anyreplica.http.refusal import Refused
+from anyreplica.http.responses import Refused
 
 MOST_FETCHES = 16
 """Maximum number of fetches, and of name lookups, in a replica at the same time."""

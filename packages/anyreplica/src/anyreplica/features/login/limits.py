@@ -17,8 +17,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from anyreplica.auth.client_identity import Addresses
 from anyreplica.features.login.shared import LoginUnavailable, RequestOutage, SharedLogins, noting_outages
 from anyreplica.http.limits import Body, CallerPlaces, InFlight, replay
-from anyreplica.http.refusal import ClientGone, Refused
 from anyreplica.http.request_record import headers_of
+from anyreplica.http.responses import ClientGone, Refused
 from anyreplica.settings.rate import Rate
 
 _SECONDS = 600.0

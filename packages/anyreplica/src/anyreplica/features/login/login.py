@@ -14,16 +14,15 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from anyreplica.auth.authentication import METADATA
-from anyreplica.auth.caller import Caller, VerifiedTokens
+from anyreplica.auth.caller import Caller, VerifiedTokens, caller_of_token
 from anyreplica.auth.client_identity import Addresses
-from anyreplica.auth.identity import caller_of_token
 from anyreplica.features.login.limits import LOGIN_UNAVAILABLE, Attempts, LoginLimits, StoredBytes
 from anyreplica.features.login.providers import added_middleware, check_provider, issuing, keep_spelling, named_provider
 from anyreplica.features.login.revocation import Revocation, with_revocation
 from anyreplica.features.login.settings import LoginSettings
 from anyreplica.features.login.shared import MOST_WAITING, LoginUnavailable, SharedLogins, SingleUse, noting_outages
 from anyreplica.http.limits import Body, InFlight
-from anyreplica.http.refusal import Refused
+from anyreplica.http.responses import Refused
 from anyreplica.settings.rate import Rate
 
 if TYPE_CHECKING:
@@ -203,8 +202,8 @@ def _limit(provider: AuthProvider, stored: StoredBytes | None) -> None:
     from anyreplica.features.login import compat  # noqa: PLC0415
     from anyreplica.features.login.assertions import UsedAssertions  # noqa: PLC0415
     from anyreplica.features.login.documents import ClientDocuments  # noqa: PLC0415
-    from anyreplica.features.login.registration import refuse_large_registrations  # noqa: PLC0415
     from anyreplica.features.login.sharing import limit_storage  # noqa: PLC0415
+    from anyreplica.features.login.storage import refuse_large_registrations  # noqa: PLC0415
 
     documents = ClientDocuments()
     used = None if stored is None else UsedAssertions()

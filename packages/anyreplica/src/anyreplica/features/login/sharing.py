@@ -8,8 +8,7 @@ from mcp.shared.auth import OAuthClientInformationFull
 
 from anyreplica.features.login import compat
 from anyreplica.features.login.limits import StoredBytes
-from anyreplica.features.login.registration import USED_SECONDS, Used, note_logins
-from anyreplica.features.login.replay import (
+from anyreplica.features.login.revocation import (
     protect_client_assertions,
     protect_codes,
     protect_identity_assertions,
@@ -17,7 +16,7 @@ from anyreplica.features.login.replay import (
 )
 from anyreplica.features.login.settings import LoginSettings
 from anyreplica.features.login.shared import SharedLock, SharedLogins, SingleUse
-from anyreplica.features.login.storage import LocalStorage, LoginStorage
+from anyreplica.features.login.storage import USED_SECONDS, LocalStorage, LoginStorage, Used, note_logins
 from anyreplica.settings.errors import StartupError
 from anyreplica.settings.words import derived
 

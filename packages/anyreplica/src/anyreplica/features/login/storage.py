@@ -1,22 +1,29 @@
-"""The storage of FastMCP's auth providers, in the Redis that all replicas share."""
+"""The storage of FastMCP's auth providers, in the Redis that all replicas share.
+
+Anybody can register a client. So each registration is small, and only a used one lasts.
+"""
 
 import json
 import logging
 import math
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
+from fastmcp.server.auth import OAuthProvider
 from key_value.aio.wrappers.base import BaseWrapper
+from mcp.server.auth.provider import RegistrationError
 from mcp.server.request_state import AESGCMRequestStateCodec, InvalidRequestState
+from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from pydantic_core import from_json
 
 from anyreplica.features.login.limits import StoredBytes
-from anyreplica.features.login.registration import UNUSED_SECONDS, USED_SECONDS
+from anyreplica.features.login.revocation import method_of
 from anyreplica.features.login.shared import SharedLogins
 from anyreplica.http.responses import encode
 from anyreplica.settings.words import derived
@@ -25,6 +32,49 @@ if TYPE_CHECKING:
     from key_value.aio.protocols import AsyncKeyValue
 
 logger = logging.getLogger(__name__)
+
+MOST_METADATA_BYTES = 4096
+"""Maximum size of the metadata of a registered client, in bytes."""
+UNUSED_SECONDS = 3600
+"""Time for which a registered client is stored before its first login."""
+USED_SECONDS = 90 * 24 * 3600
+"""Time for which a registered client is stored after its last login or refresh."""
+
+Used = Callable[[OAuthClientInformationFull], Awaitable[None]]
+
+
+def refuse_large_registrations(provider: OAuthProvider) -> None:
+    """Refuse the registration of a client whose metadata has more than `MOST_METADATA_BYTES`."""
+    original = method_of(provider, "register_client")
+
+    async def register(client_info: OAuthClientInformationFull) -> None:
+        size = len(client_info.model_dump_json(exclude_none=True).encode())
+        if size > MOST_METADATA_BYTES:
+            text = f"The metadata of the client has {size} bytes; the limit is {MOST_METADATA_BYTES}. Shorten its URLs."
+            raise RegistrationError("invalid_client_metadata", text)
+        await original(client_info)
+
+    setattr(provider, "register_client", register)  # noqa: B010  # mypy refuses an assignment to a method
+
+
+def note_logins(provider: OAuthProvider, used: Used) -> None:
+    """Call `used` with the client after each login and each refresh. Call this after the other changes of a method."""
+    for name in ("exchange_authorization_code", "exchange_refresh_token"):
+        _note_use(provider, name, used)
+
+
+def _note_use(provider: OAuthProvider, name: str, used: Used) -> None:
+    method = getattr(provider, name)
+    original = getattr(method, "__wrapped__", method)  # without `used` of an earlier app in this process
+
+    @wraps(original)
+    async def exchange(client: OAuthClientInformationFull, *arguments: Any) -> OAuthToken:
+        tokens: OAuthToken = await original(client, *arguments)
+        await used(client)
+        return tokens
+
+    setattr(provider, name, exchange)
+
 
 Value = dict[str, Any]
 

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from anyreplica.process import siblings
+from anyreplica.process import replica
 from anyreplica.process.replica import process_number
 
 
@@ -53,13 +53,13 @@ def metrics_route(
             if not secrets.compare_digest(f"{scheme.lower()} {given.strip()}".encode(), shown):
                 text = "The metrics need a token; send the header Authorization: Bearer <METRICS_TOKEN>."
                 return PlainTextResponse(text, 401, {"WWW-Authenticate": 'Bearer realm="metrics"'})
-        whole, others = await asyncio.gather(refreshed(), siblings.ask_siblings())
-        if siblings.folder:
+        whole, others = await asyncio.gather(refreshed(), replica.ask_siblings())
+        if replica.folder:
             whole = of_all(process_number(), whole, others)
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
         return Response(encode(whole), media_type=content_type)
 
-    return Route(path, show), siblings.answering_siblings(for_siblings)
+    return Route(path, show), replica.answering_siblings(for_siblings)
 
 
 def as_json(registry: CollectorRegistry) -> bytes:

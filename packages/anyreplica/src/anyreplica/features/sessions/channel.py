@@ -14,19 +14,15 @@ from mcp.shared.dispatcher import CallOptions, Outbound
 from mcp_types import INTERNAL_ERROR, LoggingLevel
 from starlette.types import Scope
 
-from anyreplica.components.deadline import PAUSES
-from anyreplica.features.sessions.call_events import CallEvents
+from anyreplica.components.call_limits import PAUSES
+from anyreplica.features.sessions.call_events import CallEvents, OpenRound, Question, new_identity
 from anyreplica.features.sessions.client_requests import with_progress
-from anyreplica.features.sessions.open_round import OpenRound, Question, new_identity
-from anyreplica.features.sessions.session import Session
+from anyreplica.features.sessions.session import Session, WaitingCall
 from anyreplica.features.sessions.sessions import Sessions
-from anyreplica.features.sessions.waiting_calls import WaitingCall
-from anyreplica.http.refusal import Refused
 from anyreplica.http.request_record import headers_of, note, record_of
-from anyreplica.http.responses import encode
-from anyreplica.mcp.call import NO_STREAM, Call, ClientRequestError, NoClientChannel, UnknownClient
-from anyreplica.mcp.compat.log_levels import SessionState
-from anyreplica.mcp.handshake_sessions import SESSION
+from anyreplica.http.responses import Refused, encode
+from anyreplica.mcp.call import NO_STREAM, SESSION, Call, ClientRequestError, NoClientChannel, UnknownClient
+from anyreplica.mcp.compat.dispatch import SessionState
 from anyreplica.mcp.message import Request
 from anyreplica.shared.lost_redis import retry_for
 

@@ -17,14 +17,12 @@ from mcp_types.jsonrpc import REQUEST_TIMEOUT
 from pydantic_core import from_json
 
 from anyreplica.features.sessions.answers import Answers, Delivery, SessionEnded, Wait
+from anyreplica.features.sessions.call_events import Question
 from anyreplica.features.sessions.metrics import ClientRequestMetrics
-from anyreplica.features.sessions.open_round import Question
-from anyreplica.features.sessions.session import Session, unknown_session
-from anyreplica.features.sessions.waiting_calls import WaitingCall
-from anyreplica.http.refusal import ClientGone, Refused
-from anyreplica.http.responses import encode
+from anyreplica.features.sessions.session import Session, WaitingCall, unknown_session
+from anyreplica.http.responses import ClientGone, Refused, encode
 from anyreplica.mcp.call import ClientRequestError
-from anyreplica.process.tasks import background_task
+from anyreplica.process.event_loop import background_task
 from anyreplica.shared.lost_redis import retry_for
 from anyreplica.shared.notifier import Notifier
 from anyreplica.shared.outage import Outage

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from mcp_types import INTERNAL_ERROR
 from pydantic_core import from_json
 
-from anyreplica.features.sessions.call_events import CallEvents, ReplicaEvents
+from anyreplica.features.sessions.call_events import CallEvents, OpenRound, ReplicaEvents, RoundSeal
 from anyreplica.features.sessions.event_store import (
     SLACK_SECONDS,
     EventPart,
@@ -25,14 +25,12 @@ from anyreplica.features.sessions.event_store import (
     name_of,
     reader_topic,
 )
-from anyreplica.features.sessions.open_round import OpenRound, RoundSeal
 from anyreplica.features.sessions.redis_events import RedisEvents
 from anyreplica.features.sessions.resume_bytes import EVENT_BYTES, ResumeBytes
 from anyreplica.features.sessions.session import Session
 from anyreplica.http.limits import Shares
-from anyreplica.http.refusal import Refused
-from anyreplica.http.responses import FIRST_WITH_EMPTY, encode
-from anyreplica.process.tasks import background_task
+from anyreplica.http.responses import FIRST_WITH_EMPTY, Refused, encode
+from anyreplica.process.event_loop import background_task
 from anyreplica.shared.lost_redis import QUICK_SECONDS, patiently, retry_for
 from anyreplica.shared.notifier import Notifier, RedisNotifier
 

@@ -26,18 +26,17 @@ from mcp_types import (
 from starlette.types import Scope
 
 from anyreplica.feature import Feature, Parts, Replica
-from anyreplica.features.sessions.records import RecordRefused, SessionRecords
 from anyreplica.features.sessions.requests import AdoptedCalls, SessionRequests
 from anyreplica.features.sessions.rounds import Rounds
 from anyreplica.features.sessions.session import Session
-from anyreplica.features.sessions.sessions import Sessions
-from anyreplica.features.sessions.settings import SessionSettings
-from anyreplica.http.refusal import UNAVAILABLE
+from anyreplica.features.sessions.sessions import Sessions, SessionSettings
+from anyreplica.features.sessions.streams import RecordRefused, SessionRecords
 from anyreplica.http.request_record import record_of
+from anyreplica.http.responses import UNAVAILABLE
+from anyreplica.mcp.call import SESSION
 from anyreplica.mcp.compat import sdk
 from anyreplica.mcp.compat.sdk_server import SdkServer
 from anyreplica.mcp.components import cannot_ask
-from anyreplica.mcp.handshake_sessions import SESSION
 
 logger = logging.getLogger(__name__)
 

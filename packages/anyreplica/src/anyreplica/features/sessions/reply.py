@@ -7,14 +7,12 @@ from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
-from anyreplica.components.deadline import TimeLimit
-from anyreplica.features.sessions.call_events import CallEvents
+from anyreplica.components.call_limits import TimeLimit
+from anyreplica.features.sessions.call_events import CallEvents, OpenRound
 from anyreplica.features.sessions.channel import ClientNews, ClientWatch, SessionChannel
 from anyreplica.features.sessions.event_log import AdoptedCall
-from anyreplica.features.sessions.open_round import OpenRound
-from anyreplica.http.refusal import ClientGone
 from anyreplica.http.request_record import RPC_ERROR, record_of
-from anyreplica.http.responses import FIRST_WITH_EMPTY, PING_SECONDS, empty_event, error_response, event
+from anyreplica.http.responses import FIRST_WITH_EMPTY, PING_SECONDS, ClientGone, empty_event, error_response, event
 from anyreplica.mcp.message import Request
 from anyreplica.mcp.reply import Reply, abandon, disconnected
 

@@ -12,13 +12,14 @@ from anyreplica.features.sessions.event_log import AdoptedCall
 from anyreplica.features.sessions.reply import SessionReply
 from anyreplica.features.sessions.session import Session
 from anyreplica.features.sessions.sessions import Sessions
-from anyreplica.http.refusal import ClientGone, Refused
 from anyreplica.http.request_limits import RequestLimits
 from anyreplica.http.request_record import RECORD, RPC_ERROR, Headers, RequestRecord, headers_of, record_of
 from anyreplica.http.responses import (
     EVENT_STREAM_HEADERS,
     PING,
     PING_SECONDS,
+    ClientGone,
+    Refused,
     empty_event,
     encode,
     error_response,

@@ -37,12 +37,12 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from anyreplica.components.outcome import BODY_OUTCOME, CALL_OUTCOME
+from anyreplica.features.sessions.call_events import OpenRound, Question, new_identity
 from anyreplica.features.sessions.client_requests import MissingCapability
-from anyreplica.features.sessions.open_round import OpenRound, Question, new_identity
 from anyreplica.features.sessions.reply import SessionReply
 from anyreplica.mcp.call import NO_STREAM, ClientRequestError, NoClientChannel
 from anyreplica.mcp.compat.sdk import call_of, outbound_of, request_context_of
-from anyreplica.mcp.own_work import OwnMiddleware
+from anyreplica.mcp.server_setup import OwnMiddleware
 
 P = TypeVar("P")
 R = TypeVar("R")

@@ -6,8 +6,7 @@ from anyreplica.auth.authentication import login_name
 from anyreplica.components.discovery import Discovered
 from anyreplica.feature import Feature, Parts, Replica
 from anyreplica.features.signatures.settings import SignatureSettings
-from anyreplica.settings.errors import StartupError
-from anyreplica.settings.extras import require_extra
+from anyreplica.settings.errors import StartupError, require_extra
 
 
 class SignatureCheck(Feature):

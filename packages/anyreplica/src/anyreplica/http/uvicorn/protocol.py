@@ -18,7 +18,7 @@ from anyreplica.http.responses import ASGI_EXTENSIONS
 from anyreplica.http.uvicorn.connections import KEY, Connections
 from anyreplica.http.uvicorn.cycle import Cycle, write_batch_for
 from anyreplica.http.uvicorn.reader import SLICE, Reader
-from anyreplica.process.tasks import start_eagerly
+from anyreplica.process.event_loop import start_eagerly
 from anyreplica.settings import CoreSettings
 
 if TYPE_CHECKING:

@@ -30,8 +30,8 @@ from fastmcp.utilities.components import FastMCPComponent
 from fastmcp.utilities.tasks import TASKS_EXTENSION_ID
 from starlette.routing import BaseRoute
 
+from anyreplica.mcp.compat.forwarding import servers_behind, watch
 from anyreplica.mcp.compat.overrides import own_way
-from anyreplica.mcp.compat.proxies import servers_behind, watch
 from anyreplica.mcp.compat.sdk import low_level
 from anyreplica.mcp.compat.sdk_server import SdkServer
 from anyreplica.mcp.registry import Components, Prepare

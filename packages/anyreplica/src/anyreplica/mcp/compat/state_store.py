@@ -17,7 +17,7 @@ from starlette.types import Scope
 from anyreplica.auth.caller import ANYBODY
 from anyreplica.auth.client_identity import ClientIdentities
 from anyreplica.http.request_record import record_of
-from anyreplica.mcp.handshake_sessions import opened_session
+from anyreplica.mcp.call import opened_session
 from anyreplica.shared.outage import Outage
 from anyreplica.shared.session_state import LocalState, StateLimits, StateValues
 

@@ -16,7 +16,7 @@ import httpx2
 from cachetools import TLRUCache
 from pydantic_core import from_json
 
-from anyreplica.components import deadline
+from anyreplica.components import call_limits
 from anyreplica.features.downstream.errors import BadStatus, DownstreamError, NoToken, Unusable
 from anyreplica.features.downstream.exchange.entry import ExchangeEntry, TokenExchange, read
 
@@ -288,7 +288,9 @@ class CallerTokens:
         self.cache.drop(_key(exchange.host, own), token)
 
     async def _exchanged(self, exchange: TokenExchange, own: str) -> ExchangedToken:
-        deadline.set_deadline(None)  # the exchange also serves calls that have more time than the call that starts it
+        call_limits.set_deadline(
+            None
+        )  # the exchange also serves calls that have more time than the call that starts it
         outcome: ExchangeOutcome = "error"
         try:
             token = await self._ask(exchange, own)

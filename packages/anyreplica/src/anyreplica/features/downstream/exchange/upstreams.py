@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Generator
 
 import httpx2
 
-from anyreplica.components import deadline
+from anyreplica.components import call_limits
 from anyreplica.features.downstream.errors import Unusable
 from anyreplica.features.downstream.exchange.caller_tokens import CallerTokens
 from anyreplica.features.downstream.exchange.entry import TokenExchange
@@ -53,7 +53,7 @@ class UpstreamTokens:
         """Return the token of the current caller, and the one that was exchanged for it."""
         if not exchange.may_carry(url):
             raise Unusable(f"{exchange.host} was not called: its token must not go over plain HTTP; use https://")
-        own, left = self._tokens.own(), deadline.remaining_seconds()
+        own, left = self._tokens.own(), call_limits.remaining_seconds()
         return own, await self._tokens.token(exchange, own, self.seconds if left is None else min(self.seconds, left))
 
     def drop(self, exchange: TokenExchange, own: str, token: str) -> None:
