@@ -46,7 +46,7 @@ def verify(
     """Return the report on a whole log; see `Verifier` for the arguments."""
     verifier = Verifier(key, part=part, expected=expected)
     for number, line in enumerate(lines, 1):
-        verifier.take(line, f"line {number}")
+        verifier.check_line(line, f"line {number}")
     return verifier.report()
 
 

@@ -23,7 +23,7 @@ REPLAYED = "The nonce was used before; sign each request with a new nonce, also 
 
 async def taken(nonces: Nonces, *names: str, key: str = "ci") -> list[bool]:
     """Return the results of using nonces one after the other."""
-    return [await nonces.take(key, name) for name in names]
+    return [await nonces.claim(key, name) for name in names]
 
 
 @pytest.mark.anyio
@@ -181,8 +181,8 @@ async def test_a_redis_that_hangs_stops_no_request(redis_server: RedisServer) ->
     assert client is not None
     async with client:
         nonces = Nonces(client, "test", 65)
-        assert await nonces.take("ci", "before")
+        assert await nonces.claim("ci", "before")
         redis_server.hang()
-        assert all(await asyncio.gather(*[nonces.take("ci", f"during {number}") for number in range(20)]))
+        assert all(await asyncio.gather(*[nonces.claim("ci", f"during {number}") for number in range(20)]))
         redis_server.go_on()
-        assert not await nonces.take("ci", "before")
+        assert not await nonces.claim("ci", "before")

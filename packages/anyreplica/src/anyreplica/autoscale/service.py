@@ -68,33 +68,33 @@ class Service:
         return self.labels.get("com.docker.stack.namespace", self.name)
 
     @classmethod
-    def of(cls, said: Mapping[str, Any]) -> "Service":
+    def of(cls, described: Mapping[str, Any]) -> "Service":
         """Return the service that an entry of `GET /services` describes.
 
         Raises:
             DescriptionError: a field is missing or has another type.
         """
         try:
-            return cls._of(said)
+            return cls._of(described)
         except _WRONG as error:
             raise DescriptionError(
-                f"Docker's description of the service {_identity(said)} is wrong: {error!r}"
+                f"Docker's description of the service {_identity(described)} is wrong: {error!r}"
             ) from None
 
     @classmethod
-    def _of(cls, said: Mapping[str, Any]) -> "Service":
-        spec = said["Spec"]
+    def _of(cls, described: Mapping[str, Any]) -> "Service":
+        spec = described["Spec"]
         task = spec.get("TaskTemplate") or {}
         limits = (task.get("Resources") or {}).get("Limits") or {}
         lines = (task.get("ContainerSpec") or {}).get("Env") or []
         env = dict(line.partition("=")[::2] for line in lines)
         replicated = (spec.get("Mode") or {}).get("Replicated")
-        state = (said.get("UpdateStatus") or {}).get("State", "")
+        state = (described.get("UpdateStatus") or {}).get("State", "")
         processes = _number(env.get("WORKERS"), 1, _MOST_WORKERS)
         return cls(
-            identity=str(said["ID"]),
+            identity=str(described["ID"]),
             name=str(spec["Name"]),
-            version=int(said["Version"]["Index"]),
+            version=int(described["Version"]["Index"]),
             labels={str(name): str(value) for name, value in (spec.get("Labels") or {}).items()},
             replicas=None if replicated is None else int(replicated.get("Replicas", 1)),
             changing=_CHANGING.get(state, ""),
@@ -124,24 +124,26 @@ class ReplicaTask:
     addresses: tuple[str, ...]
 
     @classmethod
-    def of(cls, said: Mapping[str, Any]) -> "ReplicaTask":
+    def of(cls, described: Mapping[str, Any]) -> "ReplicaTask":
         """Return the task that an entry of `GET /tasks` describes.
 
         Raises:
             DescriptionError: a field is missing or has another type.
         """
         try:
-            return cls._of(said)
+            return cls._of(described)
         except _WRONG as error:
-            raise DescriptionError(f"Docker's description of the task {_identity(said)} is wrong: {error!r}") from None
+            raise DescriptionError(
+                f"Docker's description of the task {_identity(described)} is wrong: {error!r}"
+            ) from None
 
     @classmethod
-    def _of(cls, said: Mapping[str, Any]) -> "ReplicaTask":
-        status = said.get("Status") or {}
+    def _of(cls, described: Mapping[str, Any]) -> "ReplicaTask":
+        status = described.get("Status") or {}
         problem = status.get("Err") or ""
-        attached = [each for each in said.get("NetworksAttachments") or [] if not _is_ingress(each)]
+        attached = [each for each in described.get("NetworksAttachments") or [] if not _is_ingress(each)]
         return cls(
-            identity=str(said["ID"]),
+            identity=str(described["ID"]),
             runs=status.get("State") == "running",
             has_no_room=status.get("State") == "pending" and _NO_ROOM in problem,
             problem=" ".join(str(problem).split())[:_MOST_PROBLEM],
@@ -155,8 +157,8 @@ def _is_ingress(attachment: Mapping[str, Any]) -> bool:
     return bool(spec.get("Ingress")) or spec.get("Name") == "ingress"
 
 
-def _identity(said: object) -> str:
-    return repr(said.get("ID") if isinstance(said, Mapping) else said)[:100]
+def _identity(described: object) -> str:
+    return repr(described.get("ID") if isinstance(described, Mapping) else described)[:100]
 
 
 def _path(text: str | None) -> str:
@@ -251,10 +253,10 @@ class DockerApi:
         except httpx2.HTTPError as error:
             raise DockerError(f"{self.url} does not answer: {_text(error)}") from None
         if reply.status_code != httpx2.codes.OK:
-            said = _message(reply.content)
-            if _OUT_OF_SEQUENCE in said:
+            message = _message(reply.content)
+            if _OUT_OF_SEQUENCE in message:
                 raise Changed
-            raise DockerError(f"{self.url} refused POST {path} with {reply.status_code}: {said}")
+            raise DockerError(f"{self.url} refused POST {path} with {reply.status_code}: {message}")
 
     async def _get(self, path: str, params: Mapping[str, str]) -> list[Any]:
         body = bytearray()

@@ -49,7 +49,7 @@ def main(arguments: list[str]) -> int:
         try:
             with nullcontext(sys.stdin.buffer) if name == "-" else Path(name).open("rb") as lines:
                 for number, line in enumerate(lines, 1):
-                    verifier.take(line, f"{where}line {number}")
+                    verifier.check_line(line, f"{where}line {number}")
         except OSError as error:
             return _refuse(name, f"can't be read: {error.strerror}")
     report = verifier.report()

@@ -196,7 +196,7 @@ def _new(options: argparse.Namespace) -> int:
 
 
 def _hash(_: argparse.Namespace) -> int:
-    key = _given()
+    key = _read_key()
     if len(key) < LEAST:
         raise ValueError(
             f"A key with fewer than {LEAST} characters can be guessed; create a key with `anyreplica keys new`."
@@ -208,7 +208,7 @@ def _hash(_: argparse.Namespace) -> int:
 def _check(options: argparse.Namespace) -> int:
     entries = read(options.file)
     if options.key:
-        digest = hash_of(_given())
+        digest = hash_of(_read_key())
         entries = [entry for entry in entries if entry.hash == digest]
         if not entries:
             print(f"{options.file}: no entry has this key.", file=sys.stderr)
@@ -247,7 +247,7 @@ def _time(text: str | None) -> datetime | None:
     return time if time.tzinfo else time.replace(tzinfo=now().tzinfo)
 
 
-def _given() -> str:
+def _read_key() -> str:
     """Read a key from a pipe, or ask for it without an echo.
 
     The key is not an argument: other users of the machine could read it in the list of processes.

@@ -104,8 +104,8 @@ class TimeLimit:
         self._pauses = PAUSES.get()
         self._end = math.inf if seconds is None else time.monotonic() - _paused() + seconds
 
-    def look(self) -> float:
-        """Return the seconds after which to look at `has_ended` again."""
+    def seconds_to_check(self) -> float:
+        """Return the seconds after which to check `has_ended` again."""
         left = self._end - time.monotonic()
         if self._pauses is None:
             return max(left, 0.0)
@@ -122,7 +122,7 @@ async def wait_within(task: asyncio.Future[Any], seconds: float) -> bool:
     """Wait until a task is done, for at most `seconds` without the pauses. Return whether the task is done."""
     limit = TimeLimit(seconds)
     while True:
-        done, _ = await asyncio.wait({task}, timeout=limit.look())
+        done, _ = await asyncio.wait({task}, timeout=limit.seconds_to_check())
         if done or limit.has_ended():
             return task.done()
 

@@ -59,7 +59,7 @@ class Discovered:
         """Servers, providers, transforms, extensions and auth providers, each with its place and name."""
         self._places: dict[tuple[str, str], str] = {}
 
-    def take(self, name: str, value: Any, module: ModuleType) -> None:
+    def add(self, name: str, value: Any, module: ModuleType) -> None:
         """Keep a value of a module if it belongs to a FastMCP server or if a decorator of anyreplica marked it."""
         if isinstance(value, _PARTS_OF_A_SERVER):
             self.parts.append((f"{_where(module, None)}: {name}", value))
@@ -108,7 +108,7 @@ def discover(settings: CoreSettings, wraps: Sequence[WrapTool] = ()) -> Discover
     for package in dict.fromkeys(settings.mcp_components) if settings.auto_discover else ():
         for module in _modules(package):
             for name, value in _public(module):
-                found.take(name, value, module)
+                found.add(name, value, module)
             items = list(_components(module, found.preparation))
             _name_forgotten(module, is_empty=not items)
             for item in items:

@@ -167,19 +167,21 @@ def make_job(function: Callable[..., Any], meta: JobMeta) -> Job:
         raise ValueError(f"retries={meta.retries} must be 0 or more")
     signature = inspect.signature(function, eval_str=True)
     progress = tuple(name for name, each in signature.parameters.items() if each.annotation is Progress)
-    taken = [each for name, each in signature.parameters.items() if name not in progress]
+    parameters = [each for name, each in signature.parameters.items() if name not in progress]
 
-    def given(**arguments: Any) -> dict[str, Any]:
+    def return_arguments(**arguments: Any) -> dict[str, Any]:
         return arguments
 
     # Pydantic validates arguments and then calls the function. So pydantic gets a function with the same parameters
     # that only returns its arguments.
-    given.__signature__ = signature.replace(parameters=taken)  # type: ignore[attr-defined]
-    given.__annotations__ = {each.name: each.annotation for each in taken if each.annotation is not each.empty}
-    given.__doc__ = function.__doc__
+    return_arguments.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return_arguments.__annotations__ = {
+        each.name: each.annotation for each in parameters if each.annotation is not each.empty
+    }
+    return_arguments.__doc__ = function.__doc__
     name = meta.name or function.__name__
-    tool = FunctionTool.from_function(given, name=name)  # FastMCP makes the schema and checks the function
-    validated = get_cached_typeadapter(given).validator.validate_python
+    tool = FunctionTool.from_function(return_arguments, name=name)  # FastMCP makes the schema and checks the function
+    validated = get_cached_typeadapter(return_arguments).validator.validate_python
     return Job(name, tool.description or "", tool.parameters, meta, function, validated, progress)
 
 

@@ -187,7 +187,7 @@ class PlannedTool(FunctionTool):
         return InputRequiredToolResult(value) if isinstance(value, InputRequiredResult) else self.convert_result(value)
 
 
-_BEGUN: ContextVar[bool] = ContextVar("resource_function_begun", default=False)
+_STARTED: ContextVar[bool] = ContextVar("resource_function_started", default=False)
 """True if the resource's function was called; False if its arguments were refused before the call."""
 
 
@@ -200,7 +200,7 @@ def tell_not_found(fn: AsyncFunction) -> AsyncFunction:
 
     @functools.wraps(fn)
     async def telling(*args: Any, **kwargs: Any) -> Any:
-        _BEGUN.set(True)
+        _STARTED.set(True)
         try:
             return await fn(*args, **kwargs)
         except NotFoundError as error:
@@ -221,11 +221,11 @@ class TypedTemplate(FunctionResourceTemplate):
 
     async def read(self, arguments: dict[str, Any]) -> str | bytes | ResourceResult:
         """Read the resource; raise ResourceNotFound if an argument does not have the type of its parameter."""
-        _BEGUN.set(False)
+        _STARTED.set(False)
         try:
             return await super().read(arguments)
         except ValueError:  # the base class of pydantic's ValidationError
-            if _BEGUN.get():
+            if _STARTED.get():
                 raise
             text = "a parameter in the URI has a value of the wrong type"
             raise ResourceNotFound(text, log_level=logging.DEBUG) from None

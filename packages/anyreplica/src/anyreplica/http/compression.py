@@ -25,15 +25,15 @@ _THREADS = ThreadPoolExecutor(os.cpu_count(), "gzip")
 _OF_GZIP = re.compile(r"(?:gzip|x-gzip|\*)(?:\s*;\s*q=(?P<q>[0-9.]+))?", re.IGNORECASE)
 
 
-def accepts_gzip(said: bytes) -> bool:
+def accepts_gzip(header: bytes) -> bool:
     """Return whether the value of `Accept-Encoding` accepts gzip. A value of more than 1,000 bytes does not."""
-    return len(said) <= 1000 and _accepts_gzip(said)
+    return len(header) <= 1000 and _accepts_gzip(header)
 
 
 @lru_cache(maxsize=64)
-def _accepts_gzip(said: bytes) -> bool:
+def _accepts_gzip(header: bytes) -> bool:
     accepted = {}
-    for part in said.decode("latin-1").split(","):
+    for part in header.decode("latin-1").split(","):
         match = _OF_GZIP.fullmatch(part.strip())
         if match is not None:
             accepted[part.strip()[:1] == "*"] = _quality(match["q"]) > 0
@@ -46,8 +46,8 @@ async def compressed(body: bytes) -> bytes:
     return await asyncio.get_running_loop().run_in_executor(_THREADS, partial(gzip.compress, body, 1, mtime=0))
 
 
-def _quality(said: str | None) -> float:
+def _quality(header: str | None) -> float:
     try:
-        return 1.0 if said is None else float(said)
+        return 1.0 if header is None else float(header)
     except ValueError:
         return 0.0

@@ -39,8 +39,8 @@ Observe = Callable[[Scope, Mapping[str, Any] | None], None]
 def head_cache_key(scope: Scope, headers: Headers) -> Hashable:
     """Return the parts of a request head that decide whether `HeadCheck` accepts the request."""
     get = headers.get
-    said = get(b"host"), get(b"origin"), get(b"content-type"), get(b"accept")
-    return said, scope["method"], scope["scheme"], tuple(scope["server"] or ())  # some ASGI servers use a list
+    checked = get(b"host"), get(b"origin"), get(b"content-type"), get(b"accept")
+    return checked, scope["method"], scope["scheme"], tuple(scope["server"] or ())  # some ASGI servers use a list
 
 
 class HeadCheck:

@@ -66,7 +66,7 @@ class Connection(asyncio.Protocol):
         self.transport.write(request)
         return waiter
 
-    def give_up(self, why: str) -> None:
+    def abandon(self, why: str) -> None:
         """Fail the request in flight and close the connection."""
         self._fail(why)
         self.close()
@@ -91,7 +91,7 @@ class Connection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError:
-            self.give_up("not HTTP")
+            self.abandon("not HTTP")
 
     def on_message_begin(self) -> None:
         """Begin a new response."""

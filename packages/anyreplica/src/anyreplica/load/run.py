@@ -197,7 +197,7 @@ class LoadRun:
         The scheduled time is in seconds since the start of the run. The latency of a late request counts from this
         time. For a request that is not late the time is None: its latency counts from the moment of sending.
         """
-        while (turn := self.take()) is not None:
+        while (turn := self.next_request()) is not None:
             number, due = turn
             if due is not None and (early := due - self.now) > 0:
                 await asyncio.sleep(early)
@@ -205,7 +205,7 @@ class LoadRun:
                 due = None if late < _TIMER else due
             yield number, due
 
-    def take(self) -> tuple[int, float | None] | None:
+    def next_request(self) -> tuple[int, float | None] | None:
         """Return the number of the next request and its scheduled time (None: now); None if the run is over."""
         due = None
         if self._due is not None:
@@ -232,4 +232,4 @@ class LoadRun:
             for client in self._clients:
                 connection = client.connection
                 if connection is not None and 0 < connection.since < late:
-                    connection.give_up("timeout")
+                    connection.abandon("timeout")

@@ -137,9 +137,9 @@ class Notifier:
 
         The name must not contain a line break.
         """
-        self.take(name, text)
+        self.deliver_text(name, text)
 
-    def take(self, name: str, text: str) -> None:
+    def deliver_text(self, name: str, text: str) -> None:
         """Give a text to the receiver of `name`, if it is on this replica."""
         on_text = self._receiving.get(name)
         if on_text is not None:
@@ -181,7 +181,7 @@ class RedisNotifier(Notifier):
         async def deliver(data: bytes) -> None:
             name, is_text, text = data.decode(errors="replace").partition("\n")
             if is_text:
-                self.take(name, text)
+                self.deliver_text(name, text)
             else:
                 self.wake(name)
 

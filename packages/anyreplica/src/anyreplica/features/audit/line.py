@@ -282,9 +282,9 @@ class Form:
 
     def event(self, event: str, **details: str | int | bool) -> str:
         """Return an entry about the log itself."""
-        said = orjson.dumps({"event": event, **details})[1:-1].decode()
+        members = orjson.dumps({"event": event, **details})[1:-1].decode()
         now = time.time()
-        return f'{_TIME}{_clock(int(now))}{_THOUSANDTHS[int(now % 1 * 1000)]}Z",{said}'
+        return f'{_TIME}{_clock(int(now))}{_THOUSANDTHS[int(now % 1 * 1000)]}Z",{members}'
 
     def _shown_of(self, name: str, arguments: bytes) -> str:
         values, too_long = self._shown.pick(name, arguments)

@@ -162,7 +162,7 @@ class Verifier:
         self._ends: set[str] = set()
         """The hash of each run's last entry."""
 
-    def take(self, line: bytes, where: str) -> None:
+    def check_line(self, line: bytes, where: str) -> None:
         """Check the next line. `where` is the line's name in the report. This method ignores a line of another log."""
         try:
             entry = read(line, self._digests.line)

@@ -26,7 +26,7 @@ T = TypeVar("T")
 _ANSWER_SECONDS = 0.25
 _AWAY_SECONDS = 1.0
 """Seconds for which no command is sent to Redis after a command failed."""
-_LOOKS_APART = 0.02
+_POLL_SECONDS = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class SharedResults:
                 return entry
             if has_started:
                 return None
-            await asyncio.sleep(_LOOKS_APART)
+            await asyncio.sleep(_POLL_SECONDS)
 
     async def end(self, key: str) -> None:
         """Release the claim of this replica, so that other replicas may run the tool."""

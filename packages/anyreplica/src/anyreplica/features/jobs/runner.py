@@ -38,7 +38,7 @@ _FIRST_PAUSE, _LAST_PAUSE = 0.1, 2.0
 _ANSWER_SECONDS = 1.0
 """Seconds to wait for Redis in operations that a running job does not depend on."""
 
-_LOOKS_APART = 5.0
+_POLL_SECONDS = 5.0
 """Seconds between two checks that this attempt still holds its job."""
 
 _LONGEST = 500
@@ -183,7 +183,7 @@ class Runner:
         """
         end = time.monotonic() + seconds
         while not task.done() and (left := end - time.monotonic()) > 0:
-            await asyncio.wait({task}, timeout=min(left, _LOOKS_APART))
+            await asyncio.wait({task}, timeout=min(left, _POLL_SECONDS))
             with contextlib.suppress(*UNREACHABLE):
                 async with asyncio.timeout(_ANSWER_SECONDS):
                     if not task.done() and not await self._store.holds(claim):
@@ -252,7 +252,7 @@ class ReportingProgress(Progress):
             async with asyncio.timeout(_ANSWER_SECONDS):
                 mine = await self._store.progress(self._claim, min(100.0, max(0.0, float(percent))), _sayable(message))
         except UNREACHABLE:
-            self._written += _LOOKS_APART  # drop the next reports, which would only wait for Redis again
+            self._written += _POLL_SECONDS  # drop the next reports, which would only wait for Redis again
             return
         if not mine:
             raise asyncio.CancelledError("The job was cancelled, or another attempt runs it.")

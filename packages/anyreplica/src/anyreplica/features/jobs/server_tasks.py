@@ -42,7 +42,7 @@ sealed text."""
 _FIRST_ROUND_SECONDS = 2.0
 """Time in which the first round must ask, in seconds. After this time the client gets the task."""
 
-_FIRST_LOOK, _LAST_LOOK = 0.02, 0.1
+_FIRST_POLL_SECONDS, _LAST_POLL_SECONDS = 0.02, 0.1
 """Shortest and longest pause between two checks of the task, in seconds."""
 
 _IN_MEMORY = "memory://"
@@ -113,13 +113,13 @@ class TaskRounds(ServerExtension):
         """Wait for the question of the first round. None: it does not ask, or not soon."""
         from fastmcp_tasks.handlers import tasks_get  # noqa: PLC0415  # see above
 
-        pause, until = _FIRST_LOOK, time.monotonic() + _FIRST_ROUND_SECONDS
+        pause, until = _FIRST_POLL_SECONDS, time.monotonic() + _FIRST_ROUND_SECONDS
         while time.monotonic() < until:
             found = await tasks_get(self.tools.server, task)
             if found.status != "working":
                 return _question(found, own)
             await asyncio.sleep(pause)
-            pause = min(2 * pause, _LAST_LOOK)
+            pause = min(2 * pause, _LAST_POLL_SECONDS)
         return None
 
 

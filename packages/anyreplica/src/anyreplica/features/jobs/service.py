@@ -40,7 +40,7 @@ breaker refuses further requests at once."""
 
 _KEY_LENGTH = 255
 
-_FIRST_LOOK, _LAST_LOOK = 0.05, 0.5
+_FIRST_POLL_SECONDS, _LAST_POLL_SECONDS = 0.05, 0.5
 
 
 class Link(Generic[T]):
@@ -246,10 +246,10 @@ class JobService:
 
     async def finished(self, owner: str, record: Record, seconds: float) -> Record:
         """Wait until a job has ended, for at most `seconds`, and return its record."""
-        end, pause = time.monotonic() + seconds, _FIRST_LOOK
+        end, pause = time.monotonic() + seconds, _FIRST_POLL_SECONDS
         while not record.is_finished and time.monotonic() < end:
             await asyncio.sleep(pause)
-            pause = min(2 * pause, _LAST_LOOK)
+            pause = min(2 * pause, _LAST_POLL_SECONDS)
             record = await self.status(owner, record.id)
         return record
 

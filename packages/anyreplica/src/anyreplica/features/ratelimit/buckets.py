@@ -107,7 +107,7 @@ _REPORT_SECONDS = 2.0
 """Time between two reports to Redis of the calls that are still in flight."""
 
 
-class _Take(Script[list[bytes]]):
+class _TakeScript(Script[list[bytes]]):
     """Takes tokens for several groups of calls.
 
     Returns a text for each key: number of granted calls, remaining tokens, and seconds until the next call is possible.
@@ -287,7 +287,7 @@ class SharedBuckets:
         for take in pending:
             rate, running = take.rate, self._own.running.get(take.name, 0)
             numbers += [rate.per_second, rate.burst, rate.concurrent, take.cost, len(take.answers), running]
-        script = _Take([self._key(take.name) for take in pending], self._replica, 3 * _REPORT_SECONDS, numbers)
+        script = _TakeScript([self._key(take.name) for take in pending], self._replica, 3 * _REPORT_SECONDS, numbers)
         was_degraded = self.degraded
         with self._outage.best_effort():
             async with asyncio.timeout(self._answer_seconds):

@@ -251,7 +251,7 @@ class CallEvents:
             logger.warning("No other replica can take over a call: %s", self._log.sizes.describe())
             return False
         self._round = sealed, found.number
-        with self._log.outage.best_effort():  # `give_up` makes the note, too
+        with self._log.outage.best_effort():  # `abandon` makes the note, too
             await retry_for(partial(self._log.store.wait_in_round, self._stream, self._log.owner, *self._round))
         return True
 
@@ -272,7 +272,7 @@ class CallEvents:
             self._log.sizes.forget(self._stream)
         return is_mine
 
-    async def give_up(self) -> bool:
+    async def abandon(self) -> bool:
         """Let another replica take over the call, if the call waits for its client.
 
         Return whether this replica no longer owns the call.
@@ -281,8 +281,8 @@ class CallEvents:
             OSError: the store cannot be reached for some seconds.
         """
         sealed, number = self._round or ("", 0)
-        give_up = partial(self._log.store.give_up, self._stream, self._log.owner, sealed, number)
-        is_released = await retry_for(give_up, PATIENT_SECONDS)  # the call is not watched during this time
+        abandon = partial(self._log.store.abandon, self._stream, self._log.owner, sealed, number)
+        is_released = await retry_for(abandon, PATIENT_SECONDS)  # the call is not watched during this time
         if is_released:
             self._log.sizes.forget(self._stream)
         return is_released

@@ -66,7 +66,7 @@ class ClientWatch:
         self.news: asyncio.Future[None] = loop.create_future()
         self._gone = asyncio.Task(self._watch(gone), loop=loop)  # without the task factory, which is for components
 
-    def take(self) -> ClientNews:
+    def next_news(self) -> ClientNews:
         """Return the oldest news, and wait for further news."""
         found = self._waiting.pop(0)
         self.news = asyncio.get_running_loop().create_future()

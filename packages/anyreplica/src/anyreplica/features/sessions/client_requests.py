@@ -60,7 +60,7 @@ class ClientProgress:
         """Call `on_progress` with each report about a request, in their order, inside the `async with` block."""
         reports: asyncio.Queue[str] = asyncio.Queue(_MOST_WAITING)
 
-        def take(report: str) -> None:
+        def enqueue(report: str) -> None:
             with contextlib.suppress(asyncio.QueueFull):
                 reports.put_nowait(report)
 
@@ -72,7 +72,7 @@ class ClientProgress:
                 except Exception:
                     logger.exception("A tool's function for progress has failed")
 
-        with self._notifier.receiving(_name(session, identity), take):
+        with self._notifier.receiving(_name(session, identity), enqueue):
             async with background_task(deliver()):
                 yield
 

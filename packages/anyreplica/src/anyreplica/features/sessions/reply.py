@@ -128,7 +128,7 @@ class SessionReply(Reply):
         if self.events is not None:
             with contextlib.suppress(OSError):  # TimeoutError is one
                 async with asyncio.timeout(_STOP_SECONDS):
-                    if await self.events.give_up():
+                    if await self.events.abandon():
                         return
         await super().stop(identity)
 
@@ -142,7 +142,9 @@ class SessionReply(Reply):
         loop = asyncio.get_running_loop()
         next_ping = loop.time() + self._quiet_seconds()
         while True:
-            pause = min(next_ping - loop.time(), limit.look(), _HAND_OVER_SECONDS if self._drains else math.inf)
+            pause = min(
+                next_ping - loop.time(), limit.seconds_to_check(), _HAND_OVER_SECONDS if self._drains else math.inf
+            )
             await asyncio.wait((task, watch.news), timeout=max(0.0, pause), return_when=asyncio.FIRST_COMPLETED)
             if task.done():
                 return
@@ -164,7 +166,7 @@ class SessionReply(Reply):
 
     async def _react(self, watch: ClientWatch) -> None:
         """React to news about the client. Raise `ClientGone` if the call must end."""
-        news = watch.take()
+        news = watch.next_news()
         if news is ClientNews.CANCELLED or self.events is None:
             if news in (ClientNews.CANCELLED, ClientNews.GONE):
                 raise ClientGone
@@ -181,7 +183,7 @@ class SessionReply(Reply):
         """
         if self.events is not None:
             with contextlib.suppress(OSError):  # the next attempt follows soon
-                if await self.events.give_up():
+                if await self.events.abandon():
                     self.events = None
                     raise ClientGone
                 self._drains = False  # the call does not wait now

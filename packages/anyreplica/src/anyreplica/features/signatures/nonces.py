@@ -57,7 +57,7 @@ class Nonces:
         self._full = False
         self._outage = Outage(logger, "a replica refuses a nonce only if it accepted that nonce itself")
 
-    async def take(self, key_id: str, nonce: str) -> bool:
+    async def claim(self, key_id: str, nonce: str) -> bool:
         """Mark a nonce of a key as used. Return False if it was used before.
 
         Raises:

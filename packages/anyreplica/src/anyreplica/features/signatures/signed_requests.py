@@ -199,7 +199,7 @@ class Signatures:
         key_id, nonce = str(parameters["keyid"]), str(parameters["nonce"])
         # This check is the last one, so that a client without a key cannot use up the nonces of other clients.
         try:
-            fresh = await self._nonces.take(key_id, nonce)
+            fresh = await self._nonces.claim(key_id, nonce)
         except NoncesFull as full:
             raise BadSignature(
                 f"Too many signed requests: this replica stores {full.most} nonces at most; sign again and retry later."

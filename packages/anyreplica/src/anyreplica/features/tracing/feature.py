@@ -77,8 +77,8 @@ def check(settings: TracingSettings) -> None:
     except ImportError:
         raise StartupError(_ABSENT) from None
     for name in ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"):
-        if (said := os.environ.get(name)) and said != _PROTOCOL:
-            raise StartupError(f"{name}={said}: protocol not supported; set {_PROTOCOL}")
+        if (value := os.environ.get(name)) and value != _PROTOCOL:
+            raise StartupError(f"{name}={value}: protocol not supported; set {_PROTOCOL}")
 
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT", "TRACE"})

@@ -251,8 +251,8 @@ class Cycle(RequestResponseCycle):
 
     async def _send_large(self, message: Any) -> None:
         message["headers"] = [*message["headers"], (b"vary", b"accept-encoding")]
-        said = b",".join(value for name, value in self.scope["headers"] if name == b"accept-encoding")
-        if accepts_gzip(said):
+        accepted = b",".join(value for name, value in self.scope["headers"] if name == b"accept-encoding")
+        if accepts_gzip(accepted):
             message["headers"].append((b"content-encoding", b"gzip"))
             message["body"] = await compressed(message["body"])
         sending = self._send_whole(message)

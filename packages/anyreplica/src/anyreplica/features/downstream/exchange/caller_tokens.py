@@ -93,17 +93,17 @@ def exchanged_token(response: httpx2.Response, host: str, subject: str) -> Excha
     Raises:
         Unusable: the response contains no token that the client can use.
     """
-    said = _object(response)
-    if said is None:
+    answer = _object(response)
+    if answer is None:
         raise Unusable(f"{host} sent no JSON object")
-    token, kind = said.get("access_token"), said.get("token_type")
+    token, kind = answer.get("access_token"), answer.get("token_type")
     if not isinstance(kind, str) or kind.lower() != "bearer":
         raise Unusable(f"{host} sent no token of the type Bearer")
     if not isinstance(token, str) or not _TOKEN.fullmatch(token):
         raise Unusable(f"{host} sent no token that a header can carry")
     if token == subject:
         raise Unusable(f"{host} sent the caller's own token, which no API may get")
-    return ExchangedToken(token, _cache_seconds(said.get("expires_in")))
+    return ExchangedToken(token, _cache_seconds(answer.get("expires_in")))
 
 
 def error_code(response: httpx2.Response) -> str:
@@ -114,10 +114,10 @@ def error_code(response: httpx2.Response) -> str:
 
 def _object(response: httpx2.Response) -> dict[str, Any] | None:
     try:
-        said = from_json(response.content, allow_inf_nan=False)
+        answer = from_json(response.content, allow_inf_nan=False)
     except ValueError:
         return None
-    return said if isinstance(said, dict) else None
+    return answer if isinstance(answer, dict) else None
 
 
 def _cache_seconds(expires_in: object) -> float:
