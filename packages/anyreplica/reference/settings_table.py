@@ -7,17 +7,17 @@ from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
 from anyreplica import Settings
-from anyreplica.features.audit.feature import AuditSettings
-from anyreplica.features.cache.feature import CacheSettings
-from anyreplica.features.console.feature import ConsoleSettings
+from anyreplica.features.audit.settings import AuditSettings
+from anyreplica.features.cache.settings import CacheSettings
+from anyreplica.features.console.settings import ConsoleSettings
 from anyreplica.features.downstream.settings import DownstreamSettings
 from anyreplica.features.jobs.settings import JobSettings
 from anyreplica.features.keys.settings import KeySettings
 from anyreplica.features.login.settings import LoginSettings
-from anyreplica.features.metrics.feature import MetricsSettings
-from anyreplica.features.ratelimit.feature import RateLimitSettings
-from anyreplica.features.server_card.feature import ServerCardSettings
-from anyreplica.features.sessions.sessions import SessionSettings
+from anyreplica.features.metrics.settings import MetricsSettings
+from anyreplica.features.ratelimit.settings import RateLimitSettings
+from anyreplica.features.server_card.settings import ServerCardSettings
+from anyreplica.features.sessions.settings import SessionSettings
 from anyreplica.features.signatures.settings import SignatureSettings
 from anyreplica.features.tracing.settings import TracingSettings
 from anyreplica.settings import CoreSettings

@@ -104,6 +104,20 @@ def test_an_import_has_no_side_effects() -> None:
     subprocess.run(command, env=os.environ, check=True, timeout=60)
 
 
+@pytest.mark.servers
+@pytest.mark.parametrize(
+    "what",
+    [
+        *(f"from anyreplica import {name}" for name in ("Settings", "StartupError", "cached", "check", "publish")),
+        *(f"import anyreplica.cli.{command}" for command in ("audit", "deploy", "init", "install", "main")),
+    ],
+)
+def test_what_needs_no_fastmcp_does_not_import_it(what: str) -> None:
+    """FastMCP takes a second to import, and reads its settings then. Many commands and modules need no FastMCP."""
+    command = [sys.executable, "-c", f"import sys; {what}; sys.exit('fastmcp' in sys.modules)"]
+    subprocess.run(command, env=os.environ, check=True, timeout=60)
+
+
 _PATCHABLE = ["anyio", "docket", "fastmcp", "fastmcp_tasks", "httpx2", "mcp", "redis", "starlette", "uvicorn"]
 """Packages whose modules this package could change."""
 

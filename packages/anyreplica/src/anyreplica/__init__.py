@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from anyreplica.features.cache.policy import cached
     from anyreplica.process.replica import replica_name
     from anyreplica.settings.errors import StartupError
-    from anyreplica.shared.events import (
+    from anyreplica.shared.publish import (
         PromptsListChanged,
         ResourcesListChanged,
         ResourceUpdated,
@@ -71,7 +71,7 @@ _NAMES = {
     "features.cache.policy": ("cached",),
     "process.replica": ("replica_name",),
     "settings.errors": ("StartupError",),
-    "shared.events": ("PromptsListChanged", "ResourceUpdated", "ResourcesListChanged", "ToolsListChanged", "publish"),
+    "shared.publish": ("PromptsListChanged", "ResourceUpdated", "ResourcesListChanged", "ToolsListChanged", "publish"),
 }
 """Public names by the module that defines them."""
 

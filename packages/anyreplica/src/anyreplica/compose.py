@@ -19,8 +19,9 @@ from anyreplica.feature import Parts, Position, PreparedServer, Replica
 from anyreplica.http.access_log import access_lines
 from anyreplica.http.cors import cors
 from anyreplica.http.request_limits import RequestLimits
-from anyreplica.http.request_record import mcp_paths, untraced
+from anyreplica.http.request_record import mcp_paths
 from anyreplica.http.responses import StandardOnly, by_path
+from anyreplica.http.trace_context import untraced
 from anyreplica.http.uvicorn.connections import KEY, Connections
 from anyreplica.mcp.catalogue import title_of, version_of
 from anyreplica.mcp.compat import mounts

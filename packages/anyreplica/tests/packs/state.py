@@ -5,7 +5,7 @@ from fastmcp.resources import resource
 from fastmcp.tools import tool
 from mcp_types import ElicitRequest, ElicitRequestFormParams, ElicitResult, InputRequiredResult
 
-from anyreplica.shared.events import ResourceUpdated, publish
+from anyreplica.shared.publish import ResourceUpdated, publish
 
 
 @tool

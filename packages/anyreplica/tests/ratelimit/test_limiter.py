@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from anyreplica.auth.caller import Caller
-from anyreplica.features.ratelimit.feature import RateLimiter, RateLimitSettings
+from anyreplica.features.ratelimit.feature import RateLimiter
+from anyreplica.features.ratelimit.settings import RateLimitSettings
 from anyreplica.http.request_record import RECORD
 from anyreplica.http.responses import Refused
 from anyreplica.settings.rate import parse

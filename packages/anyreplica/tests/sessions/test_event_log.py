@@ -46,7 +46,7 @@ async def given_up(log: EventLog) -> CallEvents:
     """Begin the events of a call that waits in a round, and give the call up."""
     call = await begun(log)
     await call.wait_in_round(ROUND)
-    assert await call.abandon()
+    assert await call.hand_over()
     return call
 
 
@@ -259,7 +259,7 @@ async def test_a_round_that_could_not_be_noted_is_given_up(redis: RedisServer, m
         call = await begun(draining)
         monkeypatch.setattr(draining.store, "wait_in_round", UNREACHABLE)
         assert await call.wait_in_round(ROUND)
-        assert await call.abandon()
+        assert await call.hand_over()
         taken: list[AdoptedCall] = []
         assert await asyncio.wait_for(resumed(other, call.first_id, taken), 30) == []
         assert taken[0].round == ROUND
@@ -294,4 +294,4 @@ async def test_a_call_goes_on_if_redis_has_lost_it(redis: RedisServer) -> None:
         redis.ask("flushall")
         assert await call.append(b"event", last=False, delivered=False) == ""
         assert await call.end_round()
-        assert not await call.abandon()
+        assert not await call.hand_over()

@@ -82,7 +82,7 @@ async def check(store: RedisEvents, stream: str, model: Model, step: str, owner:
             model.owner = ""
         said = sealed if step == "give up with round" else "late"
         asked = number if step == "give up with round" else model.left
-        assert await store.abandon(stream, owner, said, asked) == (not model.allows(owner))
+        assert await store.hand_over(stream, owner, said, asked) == (not model.allows(owner))
     else:
         taken = model.round if model.allows(lost) else None
         model.owner = owner if taken else model.owner

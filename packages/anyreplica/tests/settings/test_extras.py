@@ -44,7 +44,7 @@ def without_extras(monkeypatch: pytest.MonkeyPatch) -> None:
     """The packages of the extras are not installed."""
 
     def find_spec(name: str) -> ModuleSpec | None:
-        return None if name in errors.MODULES.values() else importlib.util.find_spec(name)
+        return None if name in errors.EXTRA_MODULES.values() else importlib.util.find_spec(name)
 
     monkeypatch.setattr(errors, "find_spec", find_spec)
 

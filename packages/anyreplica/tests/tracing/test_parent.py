@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from opentelemetry.context import Context
 from opentelemetry.trace import get_current_span
 
-from anyreplica.http.request_record import links_to, parent_of_headers, parent_of_meta
+from anyreplica.http.trace_context import links_to, parent_of_headers, parent_of_meta
 from tests.damage.values import JSON
 
 TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"

@@ -39,8 +39,8 @@ class _Watched:
     """The number of replicas at the last check."""
     asked: int | None = None
     """The number that this autoscaler has asked Docker to set. Docker may do so and give no answer in time."""
-    logged: str = ""
-    """What the last line in the log says about the service."""
+    topic: str = ""
+    """The topic of the last sentence about the service. The log repeats no topic."""
     silence: str = ""
     """The error of one replica, if no replica gives figures. Empty otherwise."""
     unanswered: set[str] = field(default_factory=set)
@@ -77,8 +77,9 @@ class Autoscaler:
         self._service_seconds = service_seconds
         self._watched: dict[str, _Watched] = {}
         self._logged = ""
+        """The last sentence about all services. The log does not repeat it."""
         self._faults: set[str] = set()
-        """The last line in the log about descriptions that are no services."""
+        """The descriptions that were no services at the last check. The log names each only when it is new."""
 
     async def check(self, now: float) -> None:
         """Check all services once, and change those that need it.
@@ -92,7 +93,7 @@ class Autoscaler:
         try:
             services, faults = await self._docker.services()
         except DockerError as error:
-            self._log_once(f"Nothing is scaled: {error}")
+            self._log_new_for_all(f"Nothing is scaled: {error}")
             self._metrics.looks.labels("failed").inc()
             return
         for fault in faults:
@@ -103,9 +104,10 @@ class Autoscaler:
         for identity in self._watched.keys() - wanted.keys():
             self._metrics.forget(self._watched.pop(identity).name)
         if not wanted:
-            self._log_once("No service has the label anyreplica.autoscale=true.")
+            self._log_new_for_all("No service has the label anyreplica.autoscale=true.")
         else:
             self._logged = ""
+        """The last sentence about all services. The log does not repeat it."""
         outcomes = await asyncio.gather(*(self._scaled(each, services, now) for each in wanted.values()))
         self._metrics.looks.labels("ok" if all(outcomes) and not faults else "failed").inc()
 
@@ -130,8 +132,8 @@ class Autoscaler:
         """Count and log an error. Return whether it is a new one."""
         self._metrics.failures.labels(service.name).inc()
         text = f"not scaled: {_one_line(error)}"
-        is_new = text != watched.logged
-        self._log(service, watched, text, level=logging.WARNING)
+        is_new = text != watched.topic
+        self._log_new(service, watched, text, level=logging.WARNING)
         return is_new
 
     async def _check_service(self, service: Service, watched: _Watched, services: list[Service], now: float) -> None:
@@ -150,9 +152,9 @@ class Autoscaler:
         decision = watched.scaler.decide(policy, now, service.replicas, found)
         if watched.silence:
             text = f"no replica gives figures, so the number stays: {watched.silence}"
-            self._log(service, watched, text, topic="silence", level=logging.WARNING)
-        elif watched.logged == "silence":
-            self._log(service, watched, "replicas give figures again")
+            self._log_new(service, watched, text, topic="silence", level=logging.WARNING)
+        elif watched.topic == "silence":
+            self._log_new(service, watched, "replicas give figures again")
         self._metrics.wanted.labels(service.name).set(decision.replicas)
         crowded = [task for task in tasks if task.has_no_room]
         if crowded and decision.replicas >= service.replicas:
@@ -170,7 +172,7 @@ class Autoscaler:
             if watched.replicas is not None:
                 text = f"somebody else has changed {watched.replicas} replicas to {service.replicas}"
                 stay = f"they stay for {policy.down_seconds:g} s, or until the load asks for more"
-                self._log(service, watched, f"{text}; {stay}")
+                self._log_new(service, watched, f"{text}; {stay}")
         watched.replicas, watched.asked = service.replicas, None
 
     async def _figures(
@@ -257,38 +259,38 @@ class Autoscaler:
         if after == before:
             stays = f"stays at {before} replicas: {decision.why}"
             if self._dry_run and not watched.silence:
-                self._log(service, watched, stays, topic="stays")
+                self._log_new(service, watched, stays, topic="stays")
             logger.debug("%s: %s", service.name, stays)
             return
         change = f"{before} -> {after} replicas: {decision.why}"
         if self._dry_run:
-            self._log(service, watched, f"would change: {change}", topic=f"{before} -> {after}")
+            self._log_new(service, watched, f"would change: {change}", topic=f"{before} -> {after}")
             return
         watched.asked = after
         try:
             await self._docker.scale(service, after)
         except Changed:
-            self._log(service, watched, "somebody else changes it at this moment; the next check decides again")
+            self._log_new(service, watched, "somebody else changes it at this moment; the next check decides again")
             return
         watched.replicas = after
         self._metrics.replicas.labels(service.name).set(after)
         self._metrics.changes.labels(service.name, "up" if after > before else "down").inc()
-        self._log(service, watched, change)
+        self._log_new(service, watched, change)
 
     def _hold(self, service: Service, watched: _Watched, text: str, level: int = logging.INFO) -> None:
         self._metrics.held.labels(service.name).set(1)
-        self._log(service, watched, text, level=level)
+        self._log_new(service, watched, text, level=level)
 
-    def _log(
+    def _log_new(
         self, service: Service, watched: _Watched, text: str, *, topic: str = "", level: int = logging.INFO
     ) -> None:
         """Log a sentence about a service, unless the last one had the same topic. The topic is the text by default."""
         topic = topic or text
-        if topic != watched.logged:
+        if topic != watched.topic:
             logger.log(level, "%s: %s", service.name, text)
-        watched.logged = topic
+        watched.topic = topic
 
-    def _log_once(self, text: str) -> None:
+    def _log_new_for_all(self, text: str) -> None:
         if text != self._logged:
             logger.warning("%s", text)
         self._logged = text

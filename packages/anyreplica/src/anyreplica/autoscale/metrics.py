@@ -29,9 +29,9 @@ class AutoscaleMetrics(Collector):
         self.held = gauge("held", "1 while the number must not change, for example during an update.")
         self.no_room = gauge("replicas_without_room", "Replicas for which no node has room.")
         self.changes = counter("changes", "Changes of the number of replicas.", "service", "direction")
-        text = "Looks in which the service was not scaled because of an error."
+        text = "Checks in which the service was not scaled because of an error."
         self.failures = counter("failures", text, "service")
-        self.looks = counter("looks", "Looks at all services.", "outcome")
+        self.looks = counter("looks", "Checks of all services.", "outcome")
         for outcome in ("ok", "failed"):  # a rate needs the count before the first failure
             self.looks.labels(outcome)
 

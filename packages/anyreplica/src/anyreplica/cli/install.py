@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from anyreplica.routes.home import TOKEN, ClientSetup, clients
+from anyreplica.routes.clients import TOKEN, ClientSetup, clients
 from anyreplica.settings.errors import StartupError
 
 _KEYS = [client.key for client in clients("", "")]

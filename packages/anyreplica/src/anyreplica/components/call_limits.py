@@ -1,8 +1,11 @@
-"""The limits of one call of a component: a time limit, and a filter for the exceptions that it raises.
+"""The limits of one call of a component: its deadline, and a filter for the exceptions that it raises.
 
 With FastMCP alone, a tool that calls `sys.exit()` ends the server's task group, and every later request fails. FastMCP
 also waits forever for a call that ignores its cancellation. Here each call runs in a task of its own, together with its
 dependencies. When the time limit ends, the client gets an error, whether or not the task ends.
+
+The time for which a call waits for its client does not count (`Pauses`). All code that works for a call can read its
+deadline (`remaining_seconds`).
 """
 
 import asyncio
@@ -31,7 +34,7 @@ from anyreplica.components.problems import LONGEST_TEXT, is_short
 
 logger = logging.getLogger(__name__)
 
-END: ContextVar[float | None] = ContextVar("deadline", default=None)
+DEADLINE: ContextVar[float | None] = ContextVar("deadline", default=None)
 """The deadline, as a time of the monotonic clock minus the time of the call's pauses. Tools in threads can read this
 clock, although they have no event loop."""
 
@@ -83,15 +86,15 @@ def set_deadline(seconds: float | None) -> None:
     None removes the deadline, for work that continues after its call has ended.
     """
     if seconds is None:
-        END.set(None)
+        DEADLINE.set(None)
         return
-    end, known = time.monotonic() - _paused() + seconds, END.get()
-    END.set(end if known is None else min(end, known))
+    end, known = time.monotonic() - _paused() + seconds, DEADLINE.get()
+    DEADLINE.set(end if known is None else min(end, known))
 
 
 def remaining_seconds() -> float | None:
     """Return the remaining seconds, 0 after the deadline, or None without a deadline."""
-    end = END.get()
+    end = DEADLINE.get()
     return None if end is None else max(0.0, end - (time.monotonic() - _paused()))
 
 
@@ -104,7 +107,7 @@ class TimeLimit:
         self._pauses = PAUSES.get()
         self._end = math.inf if seconds is None else time.monotonic() - _paused() + seconds
 
-    def seconds_to_check(self) -> float:
+    def seconds_until_check(self) -> float:
         """Return the seconds after which to check `has_ended` again."""
         left = self._end - time.monotonic()
         if self._pauses is None:
@@ -118,11 +121,11 @@ class TimeLimit:
         return not self._pauses.is_open and time.monotonic() - self._pauses.seconds >= self._end
 
 
-async def wait_within(task: asyncio.Future[Any], seconds: float) -> bool:
+async def _done_within(task: asyncio.Future[Any], seconds: float) -> bool:
     """Wait until a task is done, for at most `seconds` without the pauses. Return whether the task is done."""
     limit = TimeLimit(seconds)
     while True:
-        done, _ = await asyncio.wait({task}, timeout=limit.seconds_to_check())
+        done, _ = await asyncio.wait({task}, timeout=limit.seconds_until_check())
         if done or limit.has_ended():
             return task.done()
 
@@ -221,7 +224,7 @@ async def bounded(call: Awaitable[T], kind: str, name: str, seconds: float) -> T
     """
     task = asyncio.ensure_future(_contained(call, kind, name, seconds))
     try:
-        done = await wait_within(task, seconds)
+        done = await _done_within(task, seconds)
     except asyncio.CancelledError:  # the client closed the connection, or the replica stops
         task.cancel()
         raise

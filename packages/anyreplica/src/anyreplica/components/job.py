@@ -1,20 +1,14 @@
-"""The decorator `@job`, for async functions that take longer than a tool call should, and what functions may ask."""
+"""The decorator `@job`, for async functions that take longer than a tool call should."""
 
 import asyncio
 import inspect
 import math
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from types import CodeType
 from typing import Any, TypeVar, overload
 
-from fastmcp.prompts.function_prompt import FunctionPrompt
-from fastmcp.resources import FunctionResource
-from fastmcp.resources.template import FunctionResourceTemplate
 from fastmcp.tools import FunctionTool
-from fastmcp.utilities.components import FastMCPComponent
 from fastmcp.utilities.types import get_cached_typeadapter
-from mcp_types import InputRequiredResult
 from pydantic import ValidationError
 
 from anyreplica.components import problems
@@ -183,51 +177,3 @@ def make_job(function: Callable[..., Any], meta: JobMeta) -> Job:
     tool = FunctionTool.from_function(return_arguments, name=name)  # FastMCP makes the schema and checks the function
     validated = get_cached_typeadapter(return_arguments).validator.validate_python
     return Job(name, tool.description or "", tool.parameters, meta, function, validated, progress)
-
-
-_ASKING = frozenset({"elicit", "elicit_form", "elicit_url", "create_message", "list_roots", "InputRequiredResult"})
-"""Names in the code of a function that asks: methods of FastMCP's Context and of `ctx.session`, and the result of a
-multi-round component."""
-
-
-def may_ask(component: FastMCPComponent) -> bool:
-    """Return whether a component's own function names one of the ways to ask the client.
-
-    A function that asks only through another function is not found.
-    """
-    if isinstance(component, FunctionTool | FunctionPrompt | FunctionResource | FunctionResourceTemplate):
-        return asks(component.fn)
-    return False
-
-
-def has_rounds(component: FunctionTool) -> bool:
-    """Return whether a tool's function names the result of a multi-round component, in its code or its return type."""
-    name = InputRequiredResult.__name__
-    return _has_name(component.fn, frozenset({name})) or name in str(inspect.signature(component.fn).return_annotation)
-
-
-def asks(fn: Callable[..., Any]) -> bool:
-    """Return whether a function names one of the ways to ask the client."""
-    return _has_name(fn, _ASKING)
-
-
-def changes_visibility(component: FunctionTool) -> bool:
-    """Return whether a tool's function shows or hides components for its session."""
-    return _has_name(component.fn, frozenset({"enable_components", "disable_components", "reset_visibility"}))
-
-
-def finds_context(component: FunctionTool) -> bool:
-    """Return whether a tool's function gets its Context from FastMCP's `get_context`, and not from a parameter."""
-    return _has_name(component.fn, frozenset({"get_context"}))
-
-
-def _has_name(fn: Callable[..., Any], names: frozenset[str]) -> bool:
-    """Return whether the code of a function, or of a function inside it, uses one of these names."""
-    code = getattr(inspect.unwrap(fn), "__code__", None)
-    waiting = [code] if isinstance(code, CodeType) else []
-    while waiting:
-        each = waiting.pop()
-        if not names.isdisjoint(each.co_names):
-            return True
-        waiting += [constant for constant in each.co_consts if isinstance(constant, CodeType)]
-    return False

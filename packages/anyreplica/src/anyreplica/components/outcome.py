@@ -5,9 +5,9 @@ of results. The fast path hands such an outcome over to the FastMCP path. The Fa
 other call, but it does not run the body, or the middleware around the body, again. It uses the outcome instead. So the
 same code writes the errors and results of both paths.
 
-A function of a resource may say that the resource does not exist. When no resource matches a URI, FastMCP sends the
-code -32602 in every protocol version (SEP-2164). But when a function raises `NotFoundError`, FastMCP alone logs a
-traceback and sends -32603, the code of a server failure.
+`ResourceNotFound` is here, too: a function of a resource may say that the resource does not exist. When no resource
+matches a URI, FastMCP sends the code -32602 in every protocol version (SEP-2164). But when a function raises
+`NotFoundError`, FastMCP alone logs a traceback and sends -32603, the code of a server failure.
 """
 
 import functools
@@ -187,7 +187,7 @@ class PlannedTool(FunctionTool):
         return InputRequiredToolResult(value) if isinstance(value, InputRequiredResult) else self.convert_result(value)
 
 
-_STARTED: ContextVar[bool] = ContextVar("resource_function_started", default=False)
+_RESOURCE_STARTED: ContextVar[bool] = ContextVar("resource_function_started", default=False)
 """True if the resource's function was called; False if its arguments were refused before the call."""
 
 
@@ -200,7 +200,7 @@ def tell_not_found(fn: AsyncFunction) -> AsyncFunction:
 
     @functools.wraps(fn)
     async def telling(*args: Any, **kwargs: Any) -> Any:
-        _STARTED.set(True)
+        _RESOURCE_STARTED.set(True)
         try:
             return await fn(*args, **kwargs)
         except NotFoundError as error:
@@ -221,11 +221,11 @@ class TypedTemplate(FunctionResourceTemplate):
 
     async def read(self, arguments: dict[str, Any]) -> str | bytes | ResourceResult:
         """Read the resource; raise ResourceNotFound if an argument does not have the type of its parameter."""
-        _STARTED.set(False)
+        _RESOURCE_STARTED.set(False)
         try:
             return await super().read(arguments)
         except ValueError:  # the base class of pydantic's ValidationError
-            if _STARTED.get():
+            if _RESOURCE_STARTED.get():
                 raise
             text = "a parameter in the URI has a value of the wrong type"
             raise ResourceNotFound(text, log_level=logging.DEBUG) from None

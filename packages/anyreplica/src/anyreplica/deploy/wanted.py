@@ -178,7 +178,7 @@ def changed_lines(before: str, after: str, counts: Mapping[str, int] | None = No
     ]
 
 
-def dropped_settings(running: RunningService, wanted: dict[str, Any]) -> list[str]:
+def dropped_settings(running: RunningService, new: dict[str, Any]) -> list[str]:
     """Return the protecting settings that the running service has and the new service would not have.
 
     A setting also counts as dropped if the new service would have a weaker value, such as SIGNING=accept in place of
@@ -186,13 +186,13 @@ def dropped_settings(running: RunningService, wanted: dict[str, Any]) -> list[st
 
     Args:
         running: The running service.
-        wanted: The new service in the output of `docker stack config`.
+        new: The new service in the output of `docker stack config`.
     """
     before = _held(running.environment, running.secrets)
-    secrets = {str(each.get("target") or each["source"]) for each in wanted.get("secrets") or ()}
-    variables = (wanted.get("environment") or {}).items()
+    files = {str(each.get("target") or each["source"]) for each in new.get("secrets") or ()}
+    variables = (new.get("environment") or {}).items()
     environment = {name: "" if value is None else str(value) for name, value in variables}
-    after = _held(environment, secrets)
+    after = _held(environment, files)
     weaker = {name for name, value in _STRICTEST.items() if before.get(name) == value != after.get(name)}
     return [name for name in PROTECTING if name in before.keys() - after.keys() or name in weaker]
 
@@ -247,7 +247,7 @@ def recall_deployment(stack: str) -> Deployed | None:
     Raises:
         DockerCommandError: Docker can't reach a manager of a Swarm.
     """
-    found = sorted(inspect("config", *_ids(stack)), key=lambda each: str(each["UpdatedAt"]))
+    found = sorted(inspect("config", *_record_ids(stack)), key=lambda each: str(each["UpdatedAt"]))
     if not found:
         return None
     spec = found[-1]["Spec"]
@@ -265,7 +265,7 @@ def remember_deployment(stack: str, record: Deployed) -> None:
     """
     if recall_deployment(stack) == record:
         return
-    old = _ids(stack)
+    old = _record_ids(stack)
     name = f"{stack}_deployed_{zlib.crc32(record.text.encode()):08x}"
     labels = {"com.docker.stack.namespace": stack, _LABEL: stack, _IMAGE: record.image}
     if record.earlier_image is not None:
@@ -289,5 +289,5 @@ def remember_failure(stack: str) -> None:
         remember_deployment(stack, replace(record, failed=True))
 
 
-def _ids(stack: str) -> list[str]:
+def _record_ids(stack: str) -> list[str]:
     return docker("config", "ls", "--quiet", "--filter", f"label={_LABEL}={stack}").split()

@@ -46,8 +46,8 @@ async def compressed(body: bytes) -> bytes:
     return await asyncio.get_running_loop().run_in_executor(_THREADS, partial(gzip.compress, body, 1, mtime=0))
 
 
-def _quality(header: str | None) -> float:
+def _quality(value: str | None) -> float:
     try:
-        return 1.0 if header is None else float(header)
+        return 1.0 if value is None else float(value)
     except ValueError:
         return 0.0

@@ -1,9 +1,11 @@
-"""Encode JSON, send HTTP responses, and find the app for a path.
+"""Encode JSON, send HTTP responses and refusals, and find the app for a path.
 
 Standard ASGI has two messages for a response. Each message passes the `send` function of every middleware. Together
 they took an eighth of the time of a call. The uvicorn protocol of this package accepts a response in one message, and
 announces this extension in `scope["extensions"]`. Other ASGI servers, and the middleware of other packages, get the two
 messages of standard ASGI.
+
+A refusal (`Refused`) is the error of a request before any component runs. The client gets it as a JSON-RPC error.
 """
 
 import json

@@ -34,14 +34,14 @@ class Change:
 
 
 def compare(before: dict[str, Any], after: dict[str, Any]) -> list[Change]:
-    """Compare two runs in the form of `files.as_json`.
+    """Compare two runs in the form of `output.as_json`.
 
     For throughput, p50 and p99 the comparison uses the values in the slices of both runs (Mann and Whitney's rank
     test). So the variation inside each run decides which difference is noise. For failures it compares the shares of
     failed requests (test of two proportions).
 
     Raises:
-        KeyError, TypeError: One of the arguments does not have the form of `files.as_json`.
+        KeyError, TypeError: One of the arguments does not have the form of `output.as_json`.
     """
     return [
         _by_slices("throughput", "/s", before, after, _rate, more_is_better=True),

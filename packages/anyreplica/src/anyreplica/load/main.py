@@ -23,7 +23,7 @@ from anyreplica.load.knee import Knee, find
 from anyreplica.load.latency import percentile
 from anyreplica.load.message import LoadTarget, Writer
 from anyreplica.load.options import SCRIPT, Options, read
-from anyreplica.load.report import page, text
+from anyreplica.load.report import output, page
 from anyreplica.load.run import constant
 from anyreplica.load.summary import Summary, summarize
 from anyreplica.load.workers import LiveTick, Measured, WorkerError, measure
@@ -161,11 +161,11 @@ def _go(options: Options, addresses: list[str], command: str, console: Console) 
         broken = knee.stages[-1].broken  # the clients may have been too slow, which is no threshold of the options
     if measured.interrupted:
         console.print("\n[yellow]Ctrl-C: the report shows the requests until then.[/]", highlight=False)
-    figures = text.as_json(summary, broken, command, began, knee)
+    figures = output.as_json(summary, broken, command, began, knee)
     changes = compare(options.compare, figures) if options.compare else []
     if knee:
-        text.show_knee(knee, console)
-    text.show(summary, broken, console, changes)
+        output.show_knee(knee, console)
+    output.show(summary, broken, console, changes)
     if not options.what and any(_LACKS_ECHO in failure.example for failure in summary.failures):
         console.print(f"\n{_CHOOSE}", highlight=False, markup=False, soft_wrap=True)
     _write(options, summary, measured, figures, console)
@@ -193,7 +193,7 @@ def _search(options: Options, addresses: list[str], console: Console) -> tuple[K
         return summary
 
     first = options.ramp.last if options.ramp else 0.0
-    knee = find(first, options.thresholds, attempt, lambda stage: text.show_stage(stage, console))
+    knee = find(first, options.thresholds, attempt, lambda stage: output.show_stage(stage, console))
     shown = knee.best or (knee.stages[-1] if knee.stages else None)
     return knee, outcomes[shown.rate] if shown else None
 
@@ -252,11 +252,11 @@ def _write(
     console: Console,
 ) -> None:
     if options.json:
-        text.write_json(options.json, figures)
+        output.write_json(options.json, figures)
     if options.html:
         options.html.write_text(page.render(summary, figures))
     if options.csv:
-        text.write_csv(options.csv, measured.samples)
+        output.write_csv(options.csv, measured.samples)
     written = [str(file) for file in (options.json, options.csv, options.html) if file]
     if written:
         console.print(f"\n   Wrote {', '.join(written)}.", highlight=False, soft_wrap=True)

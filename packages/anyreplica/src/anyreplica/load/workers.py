@@ -1,4 +1,4 @@
-"""Starts the processes that generate load, and combines their results.
+"""The processes that generate load: the share of each, their start, and their combined results.
 
 These processes only generate load. Their parent writes to the terminal, so that its output does not slow them down.
 """

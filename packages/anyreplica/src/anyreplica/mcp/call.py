@@ -1,4 +1,7 @@
-"""A call: one request that passed the checks of its protocol, and the channel on which it can ask its client."""
+"""A call: one request that passed the checks of its protocol, and the channel on which it can ask its client.
+
+`HandshakeSessions` is what the endpoint asks of the feature that has the sessions of handshake-protocol clients.
+"""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack

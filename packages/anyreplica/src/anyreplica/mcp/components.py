@@ -12,10 +12,10 @@ from fastmcp.server.middleware.dereference import DereferenceRefsMiddleware
 from fastmcp.tools import Tool
 
 from anyreplica.auth.visibility import Visibility
+from anyreplica.components.asking import may_ask
 from anyreplica.components.call_limits import CallLimits, bounded
 from anyreplica.components.discovery import Discovered, Found, discover
 from anyreplica.components.importing import DiscoveryError
-from anyreplica.components.job import may_ask
 from anyreplica.components.outcome import answer_not_found
 from anyreplica.components.prepare import WrapTool
 from anyreplica.mcp import request_state

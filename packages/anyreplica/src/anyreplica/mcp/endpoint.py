@@ -10,8 +10,9 @@ from typing import Any
 from starlette.types import Receive, Scope, Send
 
 from anyreplica.http.request_limits import Limiter, Release, RequestLimits
-from anyreplica.http.request_record import LONGEST, RECORD, Headers, RequestRecord, record_of, untraced
+from anyreplica.http.request_record import LONGEST, RECORD, Headers, RequestRecord, record_of
 from anyreplica.http.responses import PING_SECONDS, ClientGone, Refused, send_refusal, send_response
+from anyreplica.http.trace_context import untraced
 from anyreplica.mcp.call import OFF, Call, HandshakeSessions
 from anyreplica.mcp.call_span import in_span, is_on
 from anyreplica.mcp.compat import mounts, shared_dependencies

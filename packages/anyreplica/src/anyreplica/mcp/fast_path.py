@@ -1,7 +1,7 @@
 """The fast path: it validates, runs and answers a tool call with the tool's call plan, without FastMCP's server.
 
 The direct path is for tools without a call plan, such as tools of a provider and tools with a transform, and for calls
-that select a version of a tool. There FastMCP's `call_tool` answers, without the steps of the SDK around it.
+that select a version of a tool. For these, FastMCP's `call_tool` answers, without the steps of the SDK around it.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from mcp.server.runner import aclose_shielded
 
 from anyreplica.auth.caller import Caller
 from anyreplica.components import arguments as arguments_
-from anyreplica.components.call_limits import END, out_of_time
+from anyreplica.components.call_limits import DEADLINE, out_of_time
 from anyreplica.components.outcome import BODY_OUTCOME, Handover, Outcome
 from anyreplica.mcp.call import Call
 from anyreplica.mcp.compat.contexts import Binding, left_open, suppress_spans, tool_params
@@ -157,7 +157,9 @@ class FastPath:
         if len(arguments) > plan.parameters:  # the FastMCP path reports the unknown arguments
             return Handover()
         self.bindings[plan.server].bind(call)
-        END.set(time.monotonic() + plan.seconds)  # this task runs this call only, so the deadline affects no other call
+        DEADLINE.set(
+            time.monotonic() + plan.seconds
+        )  # this task runs this call only, so the deadline affects no other call
         try:
             running = plan.call(arguments)
         except BaseException:  # noqa: BLE001  # the FastMCP path reports the invalid arguments
@@ -178,7 +180,9 @@ class FastPath:
         return plan.structured[call.version].fill(call.request.id, text, content)
 
     async def _within_middleware(self, call: Call, plan: Plan) -> bytes | Handover:
-        END.set(time.monotonic() + plan.seconds)  # this task runs this call only, so the deadline affects no other call
+        DEADLINE.set(
+            time.monotonic() + plan.seconds
+        )  # this task runs this call only, so the deadline affects no other call
         params = call.request.params or {}
         context: MiddlewareContext[Any] = MiddlewareContext(
             message=tool_params(plan.tool.name, params.get("arguments") or {}),
@@ -246,7 +250,9 @@ class DirectPath:
         if arguments_.count(arguments) > arguments_.FEW:
             return Handover()  # the FastMCP path checks many arguments before it validates them
         version = selected_version(params.get("_meta"))
-        END.set(time.monotonic() + plan.seconds)  # this task runs this call only, so the deadline affects no other call
+        DEADLINE.set(
+            time.monotonic() + plan.seconds
+        )  # this task runs this call only, so the deadline affects no other call
         spec = VersionSpec(eq=version) if version else None
         call_tool = partial(self.mcp.call_tool, version=spec, run_middleware=False)
         bound = self.binding.bind(call)

@@ -1,6 +1,8 @@
 """The FastMCP path: FastMCP and the SDK's runner answer the requests that no call plan covers.
 
 For a server of the MCP SDK, the runner alone answers all requests.
+
+Lists are cached: they are the same for all callers that may use the same tools (`CachedLists`).
 """
 
 import logging

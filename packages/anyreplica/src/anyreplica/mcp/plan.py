@@ -16,7 +16,7 @@ from mcp_types.version import KNOWN_PROTOCOL_VERSIONS
 from pydantic import BaseModel
 from pydantic_core import to_json
 
-from anyreplica.components.job import finds_context
+from anyreplica.components.asking import finds_context
 from anyreplica.components.json_results import check_tool_result, check_value, serializer_of
 from anyreplica.components.outcome import PlannedTool
 from anyreplica.components.output_schema import OutputSchema

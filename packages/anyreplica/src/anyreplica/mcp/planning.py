@@ -11,7 +11,7 @@ from fastmcp.telemetry import telemetry_mode
 from fastmcp.tools import FunctionTool, Tool
 from mcp.shared.inbound import x_mcp_header_map
 
-from anyreplica.components.job import changes_visibility
+from anyreplica.components.asking import changes_visibility
 from anyreplica.components.outcome import InterceptedTool, PlannedTool
 from anyreplica.mcp.compat import mounts, sdk
 from anyreplica.mcp.compat.mounts import Origin

@@ -37,9 +37,9 @@ from starlette.types import Scope
 
 from anyreplica.auth.caller import Caller, caller_of
 from anyreplica.components.arguments import check_model
+from anyreplica.components.asking import asks
 from anyreplica.components.call_limits import bounded
 from anyreplica.components.discovery import Discovered, discover
-from anyreplica.components.job import asks
 from anyreplica.components.threads import Threads
 from anyreplica.http.responses import ClientGone
 from anyreplica.mcp import request_state

@@ -2,12 +2,13 @@
 
 A server also works for this package and not for a caller: it lists its components for plans, and it warms up.
 Middleware of the server's author must not see this work: it would count or log requests that no client has sent.
+
+`Sharing` sets up the connections of a replica to the other replicas: Redis, subscriptions and peers.
 """
 
-import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from functools import partial
 from typing import Any
@@ -44,7 +45,7 @@ from anyreplica.mcp.compat.state_store import StateStore
 from anyreplica.mcp.registry import Prepare
 from anyreplica.mcp.request_state import OneUse, note_state
 from anyreplica.settings import CoreSettings
-from anyreplica.shared import events
+from anyreplica.shared import publish
 from anyreplica.shared.events import RedisBus
 from anyreplica.shared.peers import peers
 from anyreplica.shared.redis import connect
@@ -204,7 +205,7 @@ async def _ignore_level(*_: Any) -> EmptyResult:
     return EmptyResult()
 
 
-_METHOD = "subscriptions/listen"
+_LISTEN = "subscriptions/listen"
 
 
 class Subscriptions(ListenHandler):
@@ -223,7 +224,7 @@ class Subscriptions(ListenHandler):
             MCPError: subscriptions are closed, so nothing would end the stream.
         """
         if self._closed:
-            raise MCPError(INTERNAL_ERROR, f"This replica has closed its subscriptions; send {_METHOD} again.")
+            raise MCPError(INTERNAL_ERROR, f"This replica has closed its subscriptions; send {_LISTEN} again.")
         return await super().__call__(ctx, params)
 
     def end_streams(self) -> None:
@@ -269,20 +270,20 @@ class Sharing:
                 self.close_streams = mcp.close_streams
             return
         bus = self.bus = self._bus or InMemorySubscriptionBus()
-        events.use_bus(bus)
+        publish.use_bus(bus)
         if isinstance(mcp, SdkServer) and not mcp.listens_over(bus):
             self.close_streams = mcp.close_streams
             return
         subscriptions = Subscriptions(bus, settings.subscriptions)
         if isinstance(mcp, SdkServer):
             mcp.end_streams_with(subscriptions.end_streams)
-        sdk.low_level(mcp).add_request_handler(_METHOD, SubscriptionsListenRequestParams, subscriptions)
+        sdk.low_level(mcp).add_request_handler(_LISTEN, SubscriptionsListenRequestParams, subscriptions)
         self.close_streams = subscriptions.close
 
-    @contextlib.asynccontextmanager
+    @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Keep the connections open inside the `async with` block."""
-        async with contextlib.AsyncExitStack() as stack:
+        async with AsyncExitStack() as stack:
             if self.redis is not None:
                 stack.push_async_callback(self.redis.aclose)
             if self._bus is not None:

@@ -1,4 +1,7 @@
-"""The event loop of a replica, and what differs from that of asyncio: tasks, lookups of host names, and callbacks."""
+"""The event loop of a replica, and what differs from that of asyncio: tasks, lookups of host names, and callbacks.
+
+Tasks that run in the background during a block are here, too.
+"""
 
 import asyncio
 import logging
@@ -124,7 +127,7 @@ if sys.version_info >= (3, 12):
 
 From Python 3.12 on, the task runs at once, up to its first wait. Most tasks never wait. The keyword
 arguments are those of `asyncio.Task`: `loop` and `context`. This function does not use the task factory of the loop,
-because that factory is for the tasks of components (`anyreplica.process.event_loop`).
+because that factory is for the tasks of components (see `stop_exits`).
 """
 
 

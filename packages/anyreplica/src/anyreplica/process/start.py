@@ -1,6 +1,6 @@
 """The start of a process: check versions of libraries first, and print one line that says why a process cannot start.
 
-The exit codes of all commands are here, too.
+The exit code of a refused start is here, too.
 """
 
 import asyncio

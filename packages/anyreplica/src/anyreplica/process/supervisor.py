@@ -131,7 +131,7 @@ class ReplicaProcess(Process):
     Attributes:
         addresses: The addresses to listen on.
         printer: See `one_printer`.
-        folder: For a process of one replica, the folder of `siblings`. Empty for a replica.
+        folder: For a process of one replica, the folder of its sockets (see `process.replica`). Empty for a replica.
         started: When it was made, by the monotonic clock.
         failures: How many processes in a row have failed at their start before this one.
         next_at: When a new process replaces this one, which has ended. None: it has not ended yet.

@@ -1,4 +1,4 @@
-"""The exception that stops the start of a process, also for a package that only one feature needs (an extra)."""
+"""The exception that stops the start of a process, and the check that the packages of an extra are installed."""
 
 from importlib.util import find_spec
 
@@ -20,7 +20,7 @@ class StartupError(Exception):
     """
 
 
-MODULES = {"jobs": "docket", "local": "fakeredis", "signatures": "http_message_signatures"}
+EXTRA_MODULES = {"jobs": "docket", "local": "fakeredis", "signatures": "http_message_signatures"}
 """A module of each extra. `tracing.check` checks the extra `traces`."""
 
 
@@ -35,7 +35,7 @@ def require_extra(extra: str, what: str, otherwise: str = "") -> None:
     Raises:
         StartupError: the packages are not installed.
     """
-    if find_spec(MODULES[extra]) is None:
+    if find_spec(EXTRA_MODULES[extra]) is None:
         raise StartupError(
             f"{what}: needs packages that are not installed; "
             f"install anyreplica with its extra {extra} (anyreplica[{extra}]){otherwise}"

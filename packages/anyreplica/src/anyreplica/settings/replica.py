@@ -240,7 +240,7 @@ def _ring(value: SecretStr | None) -> list[str]:
 
 
 _PATH = re.compile(r"(/[A-Za-z0-9._~-]+)+")
-_LONGEST = 100
+_LONGEST_PATH = 100
 
 
 class PathSettings(SettingsGroup):
@@ -262,7 +262,7 @@ class PathSettings(SettingsGroup):
     @classmethod
     def _path(cls, value: str) -> str:
         path = value.rstrip("/")
-        if len(path) > _LONGEST or not _PATH.fullmatch(path) or {".", ".."} & set(path.split("/")):
+        if len(path) > _LONGEST_PATH or not _PATH.fullmatch(path) or {".", ".."} & set(path.split("/")):
             raise ValueError("write it like /mcp: a slash, and then letters, digits, '.', '_', '~', '-' and slashes")
         return path
 

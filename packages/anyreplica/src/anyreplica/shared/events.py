@@ -1,8 +1,4 @@
-"""Change events: the public function that publishes one, and their delivery to the listeners on all replicas.
-
-The events come from the MCP SDK: `ToolsListChanged()`, `PromptsListChanged()`, `ResourcesListChanged()` and
-`ResourceUpdated(uri=…)`.
-"""
+"""Delivery of change events from one replica to the listeners on all replicas."""
 
 import contextlib
 import logging
@@ -16,7 +12,6 @@ from mcp.server.subscriptions import (
     ResourcesListChanged,
     ResourceUpdated,
     ServerEvent,
-    SubscriptionBus,
     ToolsListChanged,
 )
 
@@ -26,17 +21,6 @@ from anyreplica.shared.outage import Outage
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
-__all__ = [
-    "PromptsListChanged",
-    "RedisBus",
-    "ResourceUpdated",
-    "ResourcesListChanged",
-    "ToolsListChanged",
-    "decode",
-    "encode",
-    "publish",
-    "use_bus",
-]
 
 logger = logging.getLogger(__name__)
 
@@ -112,27 +96,3 @@ def decode(data: bytes) -> ServerEvent | None:
         return _LISTS[fields["kind"]]
     except (ValueError, TypeError, KeyError):
         return None
-
-
-_buses: list[SubscriptionBus] = []
-
-
-async def publish(event: ServerEvent) -> None:
-    """Send an event to all clients that listen (`subscriptions/listen`, protocol version 2026-07-28) on any replica.
-
-    The function does nothing if no client listens or if the settings disable subscriptions.
-
-    Example:
-
-        from anyreplica import ResourceUpdated, publish
-
-        async def take_order(order: str) -> None:
-            await publish(ResourceUpdated(uri="orders://today"))
-    """
-    for bus in _buses:
-        await bus.publish(event)
-
-
-def use_bus(bus: SubscriptionBus) -> None:
-    """Publish over `bus` from now on. The server calls this function when it starts."""
-    _buses[:] = [bus]

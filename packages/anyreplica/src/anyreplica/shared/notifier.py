@@ -1,6 +1,8 @@
 """Wake-ups: when something changes, a replica wakes the tasks that wait for the change, on any replica.
 
 Short texts that may get lost, such as progress, go the same way.
+
+`Channel` is the Redis channel for this. It connects again after a loss of Redis.
 """
 
 import asyncio
@@ -93,8 +95,8 @@ COMMAND_PREFIX = "once:"
 class Notifier:
     """The waiting tasks of this replica, by the name of the thing that each task waits for.
 
-    A wake-up contains no data and can be lost. So a task looks first, waits for a wake-up for a limited time, and looks
-    again.
+    A wake-up contains no data and can be lost. So a task checks first, waits for a wake-up for a limited time, and
+    checks again.
     """
 
     def __init__(self) -> None:

@@ -7,6 +7,8 @@
 
 The time limits of the commands come from the Redis client: see `shared/lost_redis.py`. For each consequence of an
 outage, the log gets one line when the outage begins, and one line when it is over.
+
+`RedisBreaker` is a circuit breaker: while Redis does not answer, quick commands fail at once.
 """
 
 import asyncio
@@ -83,7 +85,7 @@ _PAUSE_SECONDS = 0.5
 
 
 class RedisBreaker:
-    """A breaker that is closed while Redis answers.
+    """A circuit breaker for a Redis: it is closed while Redis answers. While it is open, quick commands fail at once.
 
     The user of the breaker calls `open` after a command that got no answer in time. From then on, commands fail at
     once. A task of the breaker probes Redis, one probe at a time, and closes the breaker when Redis answers in time.

@@ -3,7 +3,7 @@
 from fastmcp.tools import tool
 from mcp.shared.subscriptions import PromptsListChanged, ToolsListChanged
 
-from anyreplica.shared.events import publish
+from anyreplica.shared.publish import publish
 
 
 @tool

@@ -7,7 +7,7 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 
 from anyreplica.load.latency import Samples
-from anyreplica.load.report.text import SCHEMA, as_json, write_csv, write_json
+from anyreplica.load.report.output import SCHEMA, as_json, write_csv, write_json
 from anyreplica.load.summary import Summary
 from tests.loadtest.test_summary import SUMMARY, samples, summary
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from anyreplica.load.latency import Samples
+from anyreplica.load.report.output import as_json
 from anyreplica.load.report.page import render
-from anyreplica.load.report.text import as_json
 from anyreplica.load.summary import Summary
 from tests.loadtest.test_summary import SUMMARY, samples, summary
 

@@ -6,7 +6,7 @@ from rich.console import Console
 
 from anyreplica.load.knee import Knee, Stage
 from anyreplica.load.latency import Samples
-from anyreplica.load.report.text import show, show_knee, show_stage
+from anyreplica.load.report.output import show, show_knee, show_stage
 from anyreplica.load.summary import Summary
 from anyreplica.load.watch import Generator
 from tests.loadtest.test_summary import SUMMARY, samples, summary

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from anyreplica.settings.errors import MODULES, StartupError
+from anyreplica.settings.errors import EXTRA_MODULES, StartupError
 
 _SERVERS = ("fastmcp.json", "server.py", "main.py", "app.py")
 """The files that may have the server, in the order in which they are looked for."""
@@ -122,7 +122,7 @@ def python_image() -> str:
 
 
 def _installed_extras() -> tuple[str, ...]:
-    modules = {**MODULES, "traces": "opentelemetry.sdk"}
+    modules = {**EXTRA_MODULES, "traces": "opentelemetry.sdk"}
     return tuple(name for name in sorted(modules) if name not in _ONLY_LOCAL and _is_installed(modules[name]))
 
 

@@ -1,11 +1,10 @@
-"""The feature *audit log*, and its settings: one entry for each call, in a chain of hashes."""
+"""The feature *audit log*: one entry for each call, in a chain of hashes."""
 
 import time
 from collections.abc import Awaitable
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
-from pydantic import SecretStr
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from anyreplica.auth.authentication import open_paths
@@ -14,29 +13,11 @@ from anyreplica.feature import Feature, Parts, Position, Replica
 from anyreplica.features.audit.call import ARGUMENTS, note_arguments
 from anyreplica.features.audit.line import Digests
 from anyreplica.features.audit.log import AuditLog
+from anyreplica.features.audit.settings import AuditSettings
 from anyreplica.http.access_log import Write
 from anyreplica.http.request_record import RECORD, RequestRecord, path_of
 from anyreplica.http.responses import Refused, send_refusal
-from anyreplica.settings import CoreSettings
 from anyreplica.settings.errors import StartupError
-from anyreplica.settings.words import WordList
-
-
-class AuditSettings(CoreSettings):
-    """Settings of the audit log."""
-
-    audit_log: str = ""
-    """Destination of the audit log, which has one entry per call: `stdout`, or the path of a file that only this
-    replica writes. Empty: disabled."""
-    audit_on_failure: Literal["drop", "refuse"] = "drop"
-    """Behavior when the replica cannot write the audit log. `drop`: entries are lost, and the log says how many.
-    `refuse`: calls get HTTP 503."""
-    audit_arguments: WordList = ()
-    """Arguments that the audit log shows, as patterns of `tool.argument`, comma-separated. Of every other argument,
-    the audit log has only a digest."""
-    audit_key: SecretStr | None = None
-    """Secret key of the digests and of the hash chain in the audit log, with at least 32 characters. Without the key,
-    nobody can write entries that pass the verification. Empty: the digests and the chain use no key."""
 
 
 def marking(app: ASGIApp, log: AuditLog, settings: AuditSettings) -> ASGIApp:

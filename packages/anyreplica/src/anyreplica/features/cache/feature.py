@@ -1,4 +1,4 @@
-"""The feature *cache*, and its settings: results of tools with `cached(…)`, in memory and in Redis."""
+"""The feature *cache*: results of tools with `cached(…)`, in memory and in Redis."""
 
 from collections.abc import Iterator
 
@@ -6,22 +6,13 @@ from fastmcp.server.dependencies import without_injected_parameters
 from fastmcp.tools import FunctionTool
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
-from pydantic import Field
 
 from anyreplica.components.containment import AsyncFunction
 from anyreplica.feature import Feature, Parts, Replica
 from anyreplica.features.cache.cache import Cache, CachedTool
 from anyreplica.features.cache.policy import policy_of
+from anyreplica.features.cache.settings import CacheSettings
 from anyreplica.features.cache.shared_results import SharedResults
-from anyreplica.settings import CoreSettings
-
-
-class CacheSettings(CoreSettings):
-    """Settings of cached results."""
-
-    cache_bytes: int = Field(32 * 1024 * 1024, ge=0)
-    """Maximum memory of a replica for the results of cached tools, in bytes of JSON. With `REDIS_URL`, replicas also
-    share these results in Redis."""
 
 
 class CacheMetrics(Collector):

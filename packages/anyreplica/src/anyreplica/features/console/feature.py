@@ -1,4 +1,4 @@
-"""The feature *console*, and its settings: the page at `/`, and the route that tells which replicas are known.
+"""The feature *console*: the page at `/`, and the route that tells which replicas are known.
 
 The page is one HTML document with its style and its script inside. A page of several files could get them from replicas
 of two versions during an update. So the script is one text: the modules of the folder `page` one after the other,
@@ -11,7 +11,7 @@ import re
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import urlsplit
 
 from cachetools import LRUCache
@@ -22,22 +22,11 @@ from starlette.routing import Route
 from anyreplica._version import __version__
 from anyreplica.feature import Feature, Parts, Replica
 from anyreplica.features.console.replicas import KnownReplicas
+from anyreplica.features.console.settings import ConsoleSettings
 from anyreplica.http.compression import accepts_gzip
 from anyreplica.http.responses import Refused
 from anyreplica.mcp.catalogue import version_of
 from anyreplica.routes.home import PAGE_HEADERS, PageRoute, base_url, connection, hash_source, page_file, page_template
-from anyreplica.settings import CoreSettings
-
-
-class ConsoleSettings(CoreSettings):
-    """Settings of the console."""
-
-    console: Literal["auto", "on", "off"] = "auto"
-    """The console at `/`: a page that calls the tools and shows the replicas. It sends the same requests to the server
-    as any client, with the key or login of its user. `auto`: it asks before it calls a tool that is not marked as
-    read-only (`readOnlyHint`). `on`: it does not ask. `off`: the page at `/` has no
-    script. It says how to connect, and lists the components if callers need no key."""
-
 
 _REPLICAS = "/replicas"
 

@@ -1,7 +1,7 @@
-"""The record of a job: one Redis hash. And the memory that the tasks of each caller may take in Redis.
+"""The record of a job (one Redis hash), and the limits of the memory for tools with `task=True`.
 
 The replica that accepts the job creates the hash. The job's worker changes it. Every replica can read it and can
-cancel the job.
+cancel the job. FastMCP keeps the arguments and results of the tools for a time, and `TaskBytes` counts them.
 """
 
 import sys

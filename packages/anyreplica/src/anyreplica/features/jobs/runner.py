@@ -20,7 +20,7 @@ from anyreplica.components.json_results import no_json
 from anyreplica.features.jobs.backend import UNREACHABLE, Backend
 from anyreplica.features.jobs.settings import JobSettings
 from anyreplica.features.jobs.store import Claim, Store
-from anyreplica.http.request_record import links_to
+from anyreplica.http.trace_context import links_to
 from anyreplica.process.logs import trace_id
 
 logger = logging.getLogger(__name__)
@@ -57,9 +57,9 @@ _REPORTS_APART = 0.1
 def attempt_span(job: str, identity: str, attempt: int, submitted: str) -> Iterator[None]:
     """Run the block, which is one attempt of a job, in a new span.
 
-    `submitted` is the `traceparent` of the job's submission, from `trace_context.current`, or empty. The span has a
-    link to the submission's span and is not its child: the submission may have ended days ago, and a job may have
-    several attempts.
+    `submitted` is the `traceparent` of the job's submission, from `current_traceparent`, or empty. The span has a link
+    to the submission's span and is not its child: the submission may have ended days ago, and a job may have several
+    attempts.
     """
     about: dict[str, str | int] = {"job.name": job, "job.id": identity, "job.attempt": attempt}
     with _tracer.start_as_current_span(f"job {job}", None, SpanKind.CONSUMER, about, links_to(submitted)) as span:

@@ -21,7 +21,7 @@ from mcp_types import INVALID_PARAMS, CallToolRequestParams, InputRequiredResult
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from anyreplica.auth.caller import current_owner
-from anyreplica.components.job import has_rounds
+from anyreplica.components.asking import has_rounds
 from anyreplica.features.jobs.record import TaskBytes
 from anyreplica.features.jobs.service import JobService
 from anyreplica.features.jobs.settings import JobSettings

@@ -17,7 +17,7 @@ from pydantic_core import from_json
 from anyreplica.components.job import Job
 from anyreplica.features.jobs.record import JobError, Record, invalid, not_found, unavailable
 from anyreplica.features.jobs.settings import JobSettings
-from anyreplica.http import request_record
+from anyreplica.http import trace_context
 from anyreplica.shared.lost_redis import reason
 from anyreplica.shared.outage import RedisBreaker
 from anyreplica.shared.redis import client_of
@@ -165,7 +165,7 @@ class JobService:
             submitted=time.time(),
             digest=hashlib.sha256(f"{name}\n{text}".encode()).hexdigest(),
             kept=job.meta.retention or self.settings.jobs_retention_seconds,
-            traceparent=request_record.current_traceparent(),
+            traceparent=trace_context.current_traceparent(),
         )
         async with self._queue() as backend:
             identity = await backend.store.create(record, text, idempotency_key)

@@ -211,7 +211,7 @@ class JobTool(InterceptedTool):
 
     The wait ends after JOBS_WAIT_SECONDS, or after half of CALL_TIMEOUT_SECONDS if that is shorter.
     If the job takes longer, the reply has the job's id. A client that declares the tasks extension gets a task instead
-    (see `anyreplica.features.jobs.tools`).
+    (see `JobTasks`).
     """
 
     _service: JobService = PrivateAttr()

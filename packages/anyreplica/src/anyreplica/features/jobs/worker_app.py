@@ -20,7 +20,7 @@ from anyreplica.process.replica import process_lifespan, replica_name
 from anyreplica.process.start import StartReport
 from anyreplica.routes.health import health_routes
 from anyreplica.settings.errors import StartupError, require_extra
-from anyreplica.shared import events
+from anyreplica.shared import publish
 from anyreplica.shared.events import RedisBus
 from anyreplica.shared.redis import connect
 
@@ -42,7 +42,7 @@ def worker_app(server: PreparedServer, settings: JobSettings) -> ASGIApp:
     lifecycle = Lifecycle(settings.drain_seconds, end_regardless)
     redis = connect(settings)
     if redis is not None:
-        events.use_bus(RedisBus.of(redis, settings.mcp_name))
+        publish.use_bus(RedisBus.of(redis, settings.mcp_name))
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[dict[str, Any]]:

@@ -101,7 +101,7 @@ def limit_clients(proxy: "OAuthProxy", documents: ClientDocuments, used: UsedAss
 
     Args:
         documents: the limits of the fetches of documents and keys.
-        used: the used assertions of clients. None: Redis has them, see `replay.protect_client_assertions`.
+        used: the used assertions of clients. None: Redis has them, see `revocation.protect_client_assertions`.
     """
     manager = proxy._cimd_manager
     if manager is None:

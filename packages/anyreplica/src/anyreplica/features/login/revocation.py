@@ -1,7 +1,7 @@
 """Tokens and codes that are no longer valid, on all replicas: they are revoked (RFC 7009), or have been used once.
 
 Codes, refresh tokens and assertions are valid only once. FastMCP's providers remember used assertions in the memory of
-one process, and two processes can take the same code at the same moment. The functions of this module surround the
+one process, and two processes can take the same code at the same moment. The functions `protect_…` surround the
 methods that the SDK's handlers call.
 """
 

@@ -1,4 +1,4 @@
-"""The feature *metrics*, and its settings: figures about the replica, its requests and all other features."""
+"""The feature *metrics*: a page for Prometheus about the replica, its requests and all other features."""
 
 import asyncio
 import platform
@@ -12,19 +12,18 @@ from mcp_types.methods import SPEC_CLIENT_METHODS, SPEC_CLIENT_NOTIFICATION_METH
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.core import GaugeMetricFamily as Gauge
 from prometheus_client.registry import Collector
-from pydantic import SecretStr
 from starlette.types import Scope
 
 from anyreplica._version import __version__
 from anyreplica.feature import Feature, Parts, Replica
 from anyreplica.features.metrics.page import metrics_route
+from anyreplica.features.metrics.settings import MetricsSettings
 from anyreplica.http.access_log import CLIENT_GONE, Write
 from anyreplica.http.durations import Durations
 from anyreplica.http.limits import InFlight
 from anyreplica.http.request_record import FAULT, NO_ERROR, RECORD, RPC_ERROR, Pair, RequestRecord
 from anyreplica.http.uvicorn.connections import Connections
 from anyreplica.process.lifecycle import Lifecycle
-from anyreplica.settings import CoreSettings
 from anyreplica.shared.peers import Peers
 
 _TASK_METHODS = {"tasks/get", "tasks/update", "tasks/cancel"}
@@ -134,20 +133,12 @@ def _outcome(status: int, failed: str | None) -> str:
     return failed or (RPC_ERROR if status >= 400 else "ok")
 
 
-class MetricsSettings(CoreSettings):
-    """Settings of the metrics for Prometheus and the autoscaler."""
+_CONNECTION_BOUNDS = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000)
 
-    metrics_token: SecretStr | None = None
-    """Token that Prometheus must send to `/metrics`, as `Authorization: Bearer`. Empty: everybody may read the metrics,
-    or, with `AUTH_ENABLED`, every authenticated caller."""
-
-
-_REQUESTS = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000)
-
-_APART = 0.25
+_LAG_SECONDS = 0.25
 """Time between two measurements, in seconds."""
 
-_BOUNDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+_LAG_BOUNDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 
 
 @dataclass(eq=False)
@@ -161,7 +152,7 @@ class ReplicaMetrics(Collector):
     peers: Peers
 
     def __post_init__(self) -> None:
-        self._carried = Durations(_REQUESTS)
+        self._carried = Durations(_CONNECTION_BOUNDS)
         self.connections.closed = self._carried.observe
 
     def collect(self) -> Iterator[Metric]:
@@ -191,7 +182,7 @@ class LoopLag(Collector):
     """The histogram of the event loop lag. A timer runs again and again, and this class records its delay."""
 
     def __init__(self) -> None:
-        self._late = Durations(_BOUNDS)
+        self._late = Durations(_LAG_BOUNDS)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -203,7 +194,7 @@ class LoopLag(Collector):
             self._timer.cancel()
 
     def _wait(self, loop: asyncio.AbstractEventLoop) -> None:
-        due = loop.time() + _APART
+        due = loop.time() + _LAG_SECONDS
         self._timer = loop.call_at(due, self._measure, loop, due)
 
     def _measure(self, loop: asyncio.AbstractEventLoop, due: float) -> None:

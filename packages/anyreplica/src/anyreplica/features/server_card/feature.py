@@ -1,4 +1,4 @@
-"""The feature *server card*, and its settings: the card of SEP-2127 and the AI catalog that names it.
+"""The server card of SEP-2127 and the AI catalog that names it.
 
 A client reads them before it connects. They never list tools, because a caller may see only some of them. Both are
 drafts: the extension "Server Cards" of MCP (schema v1), and the AI Catalog specification 0.9.
@@ -11,29 +11,15 @@ from urllib.parse import urlsplit
 
 from fastmcp import FastMCP
 from mcp_types.version import KNOWN_PROTOCOL_VERSIONS
-from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from anyreplica._version import __version__
 from anyreplica.feature import Feature, Parts, Replica
+from anyreplica.features.server_card.settings import ServerCardSettings
 from anyreplica.routes.home import base_url
-from anyreplica.settings import CoreSettings
 from anyreplica.settings.errors import StartupError
-
-
-class ServerCardSettings(CoreSettings):
-    """Settings of the server card."""
-
-    server_card: bool = True
-    """Whether the server has a server card and an AI catalog. Everybody may read them, also with authentication. They
-    have the name, version, address, icons and website of the server. Without authentication, they also have the first
-    line of its instructions. They have no tools."""
-    server_card_name: str = Field("", max_length=200, pattern=r"^([a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+)?$")
-    """Name of the server in catalogs, such as `com.example/weather`. Empty: the host of `PUBLIC_URL` or of the request
-    in reverse order, and `MCP_NAME`."""
-
 
 _SCHEMA = "https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json"
 _REGISTRY_SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"

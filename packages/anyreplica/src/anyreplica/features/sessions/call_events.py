@@ -251,7 +251,7 @@ class CallEvents:
             logger.warning("No other replica can take over a call: %s", self._log.sizes.describe())
             return False
         self._round = sealed, found.number
-        with self._log.outage.best_effort():  # `abandon` makes the note, too
+        with self._log.outage.best_effort():  # `hand_over` makes the note, too
             await retry_for(partial(self._log.store.wait_in_round, self._stream, self._log.owner, *self._round))
         return True
 
@@ -272,7 +272,7 @@ class CallEvents:
             self._log.sizes.forget(self._stream)
         return is_mine
 
-    async def abandon(self) -> bool:
+    async def hand_over(self) -> bool:
         """Let another replica take over the call, if the call waits for its client.
 
         Return whether this replica no longer owns the call.
@@ -281,8 +281,8 @@ class CallEvents:
             OSError: the store cannot be reached for some seconds.
         """
         sealed, number = self._round or ("", 0)
-        abandon = partial(self._log.store.abandon, self._stream, self._log.owner, sealed, number)
-        is_released = await retry_for(abandon, PATIENT_SECONDS)  # the call is not watched during this time
+        hand_over = partial(self._log.store.hand_over, self._stream, self._log.owner, sealed, number)
+        is_released = await retry_for(hand_over, PATIENT_SECONDS)  # the call is not watched during this time
         if is_released:
             self._log.sizes.forget(self._stream)
         return is_released

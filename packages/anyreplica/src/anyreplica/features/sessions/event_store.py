@@ -85,7 +85,7 @@ class EventStore(Protocol):
     async def end_round(self, stream: str, owner: str, number: int) -> bool:
         """Note that a call no longer waits for its client. Return False if the call has another owner."""
 
-    async def abandon(self, stream: str, owner: str, sealed: str, number: int) -> bool:
+    async def hand_over(self, stream: str, owner: str, sealed: str, number: int) -> bool:
         """Give up the call of an owner, so that another replica can take it over.
 
         If the store does not have the sealed round yet, note it as `wait_in_round` does. An empty text: the call does
@@ -204,7 +204,7 @@ class LocalEvents:
     async def end_round(self, stream: str, owner: str, number: int) -> bool:  # noqa: ARG002
         return True
 
-    async def abandon(self, stream: str, owner: str, sealed: str, number: int) -> bool:  # noqa: ARG002
+    async def hand_over(self, stream: str, owner: str, sealed: str, number: int) -> bool:  # noqa: ARG002
         return False  # no other replica could take it over
 
     async def take_over(self, stream: str, lost: str, owner: str) -> str | None:  # noqa: ARG002

@@ -29,7 +29,8 @@ from anyreplica.feature import Feature, Parts, Replica
 from anyreplica.features.sessions.requests import AdoptedCalls, SessionRequests
 from anyreplica.features.sessions.rounds import Rounds
 from anyreplica.features.sessions.session import Session
-from anyreplica.features.sessions.sessions import Sessions, SessionSettings
+from anyreplica.features.sessions.sessions import Sessions
+from anyreplica.features.sessions.settings import SessionSettings
 from anyreplica.features.sessions.streams import RecordRefused, SessionRecords
 from anyreplica.http.request_record import record_of
 from anyreplica.http.responses import UNAVAILABLE

@@ -92,7 +92,7 @@ class RedisEvents:
     async def end_round(self, stream: str, owner: str, number: int) -> bool:
         return await _EndRound(self._about(stream), owner, number).run(self._redis) != FOREIGN
 
-    async def abandon(self, stream: str, owner: str, sealed: str, number: int) -> bool:
+    async def hand_over(self, stream: str, owner: str, sealed: str, number: int) -> bool:
         script = _SetOwner(
             about=self._about(stream),
             owner=owner,

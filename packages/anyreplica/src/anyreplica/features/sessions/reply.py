@@ -128,7 +128,7 @@ class SessionReply(Reply):
         if self.events is not None:
             with contextlib.suppress(OSError):  # TimeoutError is one
                 async with asyncio.timeout(_STOP_SECONDS):
-                    if await self.events.abandon():
+                    if await self.events.hand_over():
                         return
         await super().stop(identity)
 
@@ -143,7 +143,7 @@ class SessionReply(Reply):
         next_ping = loop.time() + self._quiet_seconds()
         while True:
             pause = min(
-                next_ping - loop.time(), limit.seconds_to_check(), _HAND_OVER_SECONDS if self._drains else math.inf
+                next_ping - loop.time(), limit.seconds_until_check(), _HAND_OVER_SECONDS if self._drains else math.inf
             )
             await asyncio.wait((task, watch.news), timeout=max(0.0, pause), return_when=asyncio.FIRST_COMPLETED)
             if task.done():
@@ -183,7 +183,7 @@ class SessionReply(Reply):
         """
         if self.events is not None:
             with contextlib.suppress(OSError):  # the next attempt follows soon
-                if await self.events.abandon():
+                if await self.events.hand_over():
                     self.events = None
                     raise ClientGone
                 self._drains = False  # the call does not wait now

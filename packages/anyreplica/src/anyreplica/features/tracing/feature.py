@@ -17,18 +17,9 @@ from anyreplica._version import __version__
 from anyreplica.feature import Feature, Parts, Position, Replica
 from anyreplica.features.tracing.last_spans import flushing
 from anyreplica.features.tracing.settings import TracingSettings
-from anyreplica.http.request_record import (
-    FAULT,
-    LONGEST,
-    RequestRecord,
-    mcp_paths,
-    parent_of_headers,
-    parent_of_meta,
-    path_of,
-    quiet_paths,
-    record_of,
-)
+from anyreplica.http.request_record import FAULT, LONGEST, RequestRecord, mcp_paths, path_of, quiet_paths, record_of
 from anyreplica.http.responses import BEGINNINGS
+from anyreplica.http.trace_context import parent_of_headers, parent_of_meta
 from anyreplica.process.logs import request_id, trace_id
 from anyreplica.settings.errors import StartupError
 from anyreplica.settings.replica import PathSettings

@@ -188,7 +188,7 @@ def render(summary: Summary, figures: dict[str, Any]) -> str:
 
     Args:
         summary: The summary of the run.
-        figures: The result of `files.as_json` for the same run.
+        figures: The result of `output.as_json` for the same run.
     """
     return (
         templates()

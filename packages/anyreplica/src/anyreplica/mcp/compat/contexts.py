@@ -1,5 +1,7 @@
 """FastMCP's contexts of a call: they are made for each call, and their parts only at the first use.
 
+Some values of FastMCP are made here without validation, because their parts are checked already.
+
 This module uses private names of FastMCP and the SDK, which `tests/test_private_names.py` lists.
 """
 

@@ -27,7 +27,7 @@ from anyreplica.http.request_record import drop_credentials, drop_session_id, he
 from anyreplica.http.responses import encode
 from anyreplica.mcp.call import Call, ClientRequestError
 from anyreplica.mcp.message import Notification, Request
-from anyreplica.shared.events import publish
+from anyreplica.shared.publish import publish
 
 logger = logging.getLogger(__name__)
 

@@ -288,9 +288,8 @@ class CallerTokens:
         self.cache.drop(_key(exchange.host, own), token)
 
     async def _exchanged(self, exchange: TokenExchange, own: str) -> ExchangedToken:
-        call_limits.set_deadline(
-            None
-        )  # the exchange also serves calls that have more time than the call that starts it
+        # The exchange also serves calls that have more time than the call that starts it.
+        call_limits.set_deadline(None)
         outcome: ExchangeOutcome = "error"
         try:
             token = await self._ask(exchange, own)
