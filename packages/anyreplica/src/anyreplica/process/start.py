@@ -1,4 +1,4 @@
-"""The start of a process: check versions of libraries first, and print one line that says why a process cannot start.
+"""The start of a process: it checks the versions of libraries, and prints one line if the process cannot start.
 
 The exit code of a refused start is here, too.
 """
@@ -119,7 +119,7 @@ def _is_cancelled(task: "asyncio.Task[object] | None") -> bool:
 
 
 _CHECKED = ("fastmcp", "mcp")
-"""The packages of which anyreplica uses private names. With another version, any call could fail for a missing name."""
+"""The packages whose private names anyreplica uses. Another version may lack such a name, and calls would fail."""
 
 
 def check_versions() -> None:
