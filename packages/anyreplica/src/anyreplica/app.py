@@ -28,7 +28,7 @@ from anyreplica.mcp.compat.http_app import added_by_http_app
 from anyreplica.mcp.compat.sdk_server import as_fastmcp
 from anyreplica.mcp.components import serve_components
 from anyreplica.process import logs
-from anyreplica.process.lifecycle import Lifecycle, NotStartedError, end_regardless, running
+from anyreplica.process.lifecycle import Lifecycle, NotStartedError, end_regardless, run_lifespan
 from anyreplica.process.replica import process_lifespan, replica_name
 from anyreplica.process.start import EXIT_REFUSED, StartReport, print_reason, refusing
 from anyreplica.settings.errors import StartupError
@@ -197,7 +197,7 @@ class App:
             replica = create_app(FastMCP("my-server"))
             outer = Starlette(routes=[Mount("/api", replica)], lifespan=replica.lifespan)
         """
-        return running(self)
+        return run_lifespan(self)
 
     async def _begin(self, scope: Scope, receive: Receive, send: Send) -> None:
         lifecycle = Lifecycle(self.settings.drain_seconds, end_regardless)

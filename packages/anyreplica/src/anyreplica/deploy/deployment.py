@@ -18,9 +18,9 @@ from anyreplica.deploy.wanted import (
     EDGE,
     MADE_SECRETS,
     PROTECTING,
-    Deployed,
+    DeploymentRecord,
     Wanted,
-    changed_lines,
+    describe_changes,
     dropped_settings,
     make_secrets,
     recall_deployment,
@@ -122,7 +122,7 @@ def deploy(stack: str, choose: Callable[[str, dict[str, RunningService]], str], 
     after = {name: each for name, each in found.items() if name in target.services}
     _remove_dropped(stack, record, target)
     now = after["mcp"].image
-    remember_deployment(stack, Deployed(target.text, now, _image_before(record, before, now)))
+    remember_deployment(stack, DeploymentRecord(target.text, now, _image_before(record, before, now)))
     _print_url(stack, after)
     return True
 
@@ -250,7 +250,7 @@ def _refuse_dropping(before: dict[str, RunningService], target: Wanted) -> None:
         )
 
 
-def _image_before(record: Deployed | None, before: dict[str, RunningService], present: str) -> str | None:
+def _image_before(record: DeploymentRecord | None, before: dict[str, RunningService], present: str) -> str | None:
     """Return the image that the replicas had before their present one; None if they have had no other image."""
     images = []
     # Swarm had not completed an update in one of these two states. The replicas before it had the image of the record.
@@ -261,12 +261,12 @@ def _image_before(record: Deployed | None, before: dict[str, RunningService], pr
     return next((each for each in images if not image.same(each, present)), None)
 
 
-def _show_changes(record: Deployed | None, before: dict[str, RunningService], target: Wanted) -> None:
+def _show_changes(record: DeploymentRecord | None, before: dict[str, RunningService], target: Wanted) -> None:
     if record is None:
         return
     # `docker service scale` or the autoscaler may have changed the counts since the last deployment.
     counts = {name: service.replicas for name, service in before.items() if service.replicas is not None}
-    changes = changed_lines(record.text, target.text, counts)
+    changes = describe_changes(record.text, target.text, counts)
     print("\n".join(["Changes:", *(f"  {line}" for line in changes)]) if changes else "No changes in image or files.")
 
 
@@ -325,7 +325,7 @@ def _explain(stack: str, service: RunningService | None, known: set[str]) -> Non
         print("\n".join(f"  {line}" for line in why(broken[-1])), file=sys.stderr)
 
 
-def _remove_dropped(stack: str, record: Deployed | None, target: Wanted) -> None:
+def _remove_dropped(stack: str, record: DeploymentRecord | None, target: Wanted) -> None:
     """Remove the services that only overlays of the last deployment have.
 
     This comes last: while the update runs, and if Swarm rolls it back, the old replicas still need these services.

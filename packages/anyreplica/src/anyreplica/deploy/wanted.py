@@ -160,7 +160,7 @@ _STRICTEST = {"SIGNING": "require"}
 _SECRETS_FOLDER = "/run/secrets/"
 
 
-def changed_lines(before: str, after: str, counts: Mapping[str, int] | None = None) -> list[str]:
+def describe_changes(before: str, after: str, counts: Mapping[str, int] | None = None) -> list[str]:
     """Return the differences between two stacks, one line each, with the values before and after.
 
     Args:
@@ -228,7 +228,7 @@ _FAILED = "anyreplica.failed"
 
 
 @dataclass(frozen=True)
-class Deployed:
+class DeploymentRecord:
     """The record of the last successful deployment."""
 
     text: str
@@ -241,7 +241,7 @@ class Deployed:
     """Whether a later deployment has failed."""
 
 
-def recall_deployment(stack: str) -> Deployed | None:
+def recall_deployment(stack: str) -> DeploymentRecord | None:
     """Return the record; None if no deployment was successful.
 
     Raises:
@@ -254,10 +254,10 @@ def recall_deployment(stack: str) -> Deployed | None:
     text, labels = base64.b64decode(spec["Data"]).decode(), spec.get("Labels") or {}
     # A record of an earlier version of anyreplica has no label with the image.
     image = labels.get(_IMAGE) or str(yaml.safe_load(text)["services"]["mcp"]["image"])
-    return Deployed(text, image, labels.get(_EARLIER_IMAGE), labels.get(_FAILED) == "true")
+    return DeploymentRecord(text, image, labels.get(_EARLIER_IMAGE), labels.get(_FAILED) == "true")
 
 
-def remember_deployment(stack: str, record: Deployed) -> None:
+def remember_deployment(stack: str, record: DeploymentRecord) -> None:
     """Store a record in place of the last one.
 
     Raises:

@@ -126,7 +126,7 @@ class NotStartedError(RuntimeError):
 
 
 @asynccontextmanager
-async def running(app: ASGIApp) -> AsyncIterator[None]:
+async def run_lifespan(app: ASGIApp) -> AsyncIterator[None]:
     """Start an app with the messages of the lifespan protocol, and stop it at the end.
 
     Raises:
