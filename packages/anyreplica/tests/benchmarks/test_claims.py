@@ -52,7 +52,11 @@ _CLAIMS: dict[str, Callable[[], bool]] = {
         min(_median(f"peers/costs/go/{column}") for column in _OURS) > 2
     ),
     "the official Rust SDK needs at least as much CPU time as this template in 2026-07-28, and about": lambda: (
-        _median("peers/costs/rust/ours_2026") >= 1 and 0.85 <= _median("peers/costs/rust/ours") < 0.95
+        _median("peers/costs/rust/ours_2026") >= 1 and 0.65 <= _median("peers/costs/rust/ours") < 0.75
+    ),
+    "answers about as many calls per second as the Rust SDK in 2025-11-25, and more in 2026-07-28.": lambda: (
+        0.9 <= _median("peers/costs/ours/rate_all") / _median("peers/costs/rust/rate_all") < 1.1
+        and _median("peers/costs/ours/rate_all_2026") > _median("peers/costs/rust/rate_all_2026")
     ),
     "FastMCP without this project needs at least ten times as much CPU time as this template.": lambda: (
         min(_median(f"peers/costs/fastmcp/{column}") for column in _OURS) >= 10
