@@ -17,7 +17,7 @@ from benchmarks.study import Column, Row, Table
 
 _FIGURES = [
     Column("cpu", "CPU per request", "µs"),
-    Column("ratio", "of the floor", "×"),
+    Column("ratio", "times the floor", "×"),
     Column("target", "at most", "×", limits="ratio"),
     Column("rate", "requests", "/s"),
     Column("p50", "p50", "ms"),

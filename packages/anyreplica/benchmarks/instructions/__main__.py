@@ -42,7 +42,7 @@ _BLOCKS, _CALLS = 3, 320
 
 _FIGURES = [
     Column("calls", "instructions per call"),
-    Column("ratio", "of the floor", "×"),
+    Column("ratio", "times the floor", "×"),
     Column("recorded", "recorded"),
     Column("most", "at most", limits="calls"),
     Column("target", "target + 1 %", limits="calls"),

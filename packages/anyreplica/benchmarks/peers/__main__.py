@@ -26,12 +26,12 @@ NOT_BUILT = "not built yet: run with --build"
 CONNECTIONS = 32
 
 _COLUMNS = [
-    Column("cpu", "CPU per call, 2025-11-25", "µs"),
-    Column("floor", "of the floor", "×"),
-    Column("ours", "of this template", "×"),
-    Column("cpu_2026", "CPU per call, 2026-07-28", "µs"),
-    Column("ours_2026", "of this template, 2026-07-28", "×"),
-    Column("rate", "calls, 2025-11-25", "/s"),
+    Column("cpu", "CPU time per call, 2025-11-25", "µs"),
+    Column("floor", "times the floor", "×"),
+    Column("ours", "times this template", "×"),
+    Column("cpu_2026", "CPU time per call, 2026-07-28", "µs"),
+    Column("ours_2026", "times this template, 2026-07-28", "×"),
+    Column("rate", "calls with one core, 2025-11-25", "/s"),
     Column("rate_all", "calls with all cores, 2025-11-25", "/s"),
     Column("rate_all_2026", "calls with all cores, 2026-07-28", "/s"),
     Column("memory", "memory", "MB"),

@@ -53,7 +53,6 @@ class Caller(AuthenticatedUser):
     """
 
     access_token: AccessToken
-    identity = ""  # Starlette has a property here, which would cost each request a call
 
     def __init__(
         self,
@@ -71,11 +70,16 @@ class Caller(AuthenticatedUser):
         super().__init__(token or AccessToken(token=_OF_A_KEY + identity, client_id=name, scopes=list(scopes)))
         self.name = name
         self.credentials = AuthCredentials(list(self.scopes))
-        self.identity = identity
+        self._identity = identity
         self.owner = identity if owner is None else owner
         self.tools = tools
         self.rate = rate
         self._allowed = None if tools is None else re.compile("|".join(map(translate, tools)) or r"(?!)")
+
+    @property
+    def identity(self) -> str:
+        """Issuer and subject of the caller as one value."""
+        return self._identity
 
     def speaking_for(self, user: "Caller") -> "Caller":
         """Return the caller for requests of a user that this caller makes, as a gateway with one key does.

@@ -209,7 +209,7 @@ def _held(environment: Mapping[str, str], secrets: Iterable[str]) -> dict[str, s
 
 
 def _flat(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Yield each value with its path, such as `mcp.deploy.replicas` and `3`. Each object in a list has its own path."""
+    """Yield each path and its value, such as `mcp.deploy.replicas` and `3`. Each object in a list has its own path."""
     if isinstance(value, dict):
         for key, each in value.items():
             yield from _flat(each, f"{path}.{key}" if path else str(key))

@@ -111,7 +111,7 @@ class RedisBreaker:
         return self._probing is not None and not self._probing.done()
 
     def open(self) -> None:
-        """Open the breaker. All waits inside `ending` end at once, with TimeoutError."""
+        """Open the breaker. All waits inside an `ending` block end at once, with TimeoutError."""
         if self.is_open:
             return
         logger.warning("%s does not answer: what needs it fails at once until it answers again", self._name)

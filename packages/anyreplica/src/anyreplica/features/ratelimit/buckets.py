@@ -60,12 +60,10 @@ class Buckets:
 
         A cost above the size of the bucket counts as the size of the bucket.
         """
-        if not rate.concurrent:
-            return self._spend(name, rate, cost) if rate.calls else GRANTED
-        if self.running.get(name, 0) >= rate.concurrent:
+        if rate.concurrent and self.running.get(name, 0) >= rate.concurrent:
             return Verdict(granted=False)
         verdict = self._spend(name, rate, cost) if rate.calls else GRANTED
-        if verdict.granted:
+        if rate.concurrent and verdict.granted:
             self.acquire_slot(name)
         return verdict
 
@@ -83,17 +81,13 @@ class Buckets:
         now = self._clock()
         per_second, burst = rate.calls / rate.seconds, rate.burst
         known = self._buckets.get(name)
-        tokens = burst if known is None else known[0] + (now - known[1]) * per_second
-        # Every tool call comes here, and a comparison costs less than a call of `min`.
-        if tokens > burst:
-            tokens = burst
-        if cost > burst:
-            cost = burst
+        tokens = burst if known is None else min(burst, known[0] + (now - known[1]) * per_second)
+        cost = min(cost, burst)
         if tokens < cost - _ROUNDING:
             return Verdict(granted=False, remaining=tokens, wait=(cost - tokens) / per_second)
         if known is None and len(self._buckets) >= _MOST:
             self._forget(now)
-        self._buckets[name] = tokens - cost if tokens > cost else 0.0, now, rate
+        self._buckets[name] = max(0.0, tokens - cost), now, rate
         return GRANTED
 
     def _forget(self, now: float) -> None:
