@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 from benchmarks.command import Run
 from benchmarks.exchange.course import JUDGED, serve
@@ -14,26 +15,42 @@ from benchmarks.scenarios import ECHO
 from benchmarks.study import Row
 
 READY_SECONDS = 1.0
+CHECK_SECONDS = 1.5
 RESIDENT_MB = 100.0
 GROWTH_MB = 2.0
 """The targets: maximum values."""
 
 _PATIENCE = 900.0
 _BARE = "from fastmcp import FastMCP; FastMCP('bare')"
+_CHECKED = """
+from fastmcp import FastMCP
+
+mcp = FastMCP("checked")
+
+
+@mcp.tool
+def add(a: int, b: int) -> int:
+    return a + b
+"""
 
 
 def measure_start_up(measured: Run, starts: int) -> list[Row]:
     """Measure the time from the start of a process to the first 200 of `/readyz`, several times.
 
-    The function measures a process that only creates a FastMCP object, in turns with the server. No server that uses
-    FastMCP can start faster than this process.
+    The function measures two more processes in turns with the server: `anyreplica check` of a file with one tool, and
+    a process that only creates a FastMCP object. No server that uses FastMCP can start faster than the second.
     """
     seconds: list[float] = []
+    checks: list[float] = []
     bare: list[float] = []
     failure = ""
+    checked = Path(measured.folder, "checked.py")
+    checked.write_text(_CHECKED)
     for number in range(1, starts + 1):
         measured.step(f"start-up {number} of {starts}")
-        bare.append(_seconds_of_bare(measured.machine.server_core))
+        core = measured.machine.server_core
+        bare.append(_seconds_of(core, "-c", _BARE))
+        checks.append(_seconds_of(core, "-m", "anyreplica", "check", str(checked)))
         with serve(ECHO, measured.machine.server_core, measured.folder) as process:
             try:
                 seconds.append(process.wait_ready())
@@ -43,13 +60,15 @@ def measure_start_up(measured: Run, starts: int) -> list[Row]:
     title = "ready after the start of the process, s"
     return [
         Row.of("start-up", title, {"figure": seconds, "target": [READY_SECONDS]}, failure),
+        Row.of("start-up-check", "`anyreplica check` of one tool, s", {"figure": checks, "target": [CHECK_SECONDS]}),
         Row.of("start-up-bare", "for comparison: a process that only creates a bare FastMCP, s", {"figure": bare}),
     ]
 
 
-def _seconds_of_bare(core: int) -> float:
+def _seconds_of(core: int, *arguments: str) -> float:
+    """Return how long a Python process with these arguments takes on one core, in seconds."""
     began = time.perf_counter()
-    with subprocess.Popen([sys.executable, "-c", _BARE]) as process:
+    with subprocess.Popen([sys.executable, *arguments], stdout=subprocess.DEVNULL) as process:
         os.sched_setaffinity(process.pid, {core})
     return time.perf_counter() - began
 

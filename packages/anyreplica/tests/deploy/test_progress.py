@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from anyreplica.deploy.progress import DeployProgress
-from anyreplica.deploy.running import DockerCommandError, RunningService, SwarmTask
+from anyreplica.deploy.running import DockerCommandError, RunningService, SwarmTask, newest_of_each_error
 
 OUTCOMES = {
     "paused": "paused it",
@@ -154,3 +154,14 @@ def test_the_progress_is_never_silent_for_long(
         "    30 s  mcp: 2 of 2 new tasks running; docker watches them for 12 s",
         "    40 s  docker still watches the new tasks",
     ]
+
+
+def test_each_error_of_a_service_is_explained_once() -> None:
+    """The newest task of each error explains it, so a repeated error does not hide the cause. Three errors at most."""
+    errors = ["pull", "", "exit (1)", "exit (1)", "no network", "mount"]
+    its = [
+        SwarmTask(str(number), "mcp", "failed", "shutdown", error, "", str(number))
+        for number, error in enumerate(errors)
+    ]
+    assert [each.id for each in newest_of_each_error(its)] == ["3", "4", "5"]
+    assert newest_of_each_error(its[1:2]) == []

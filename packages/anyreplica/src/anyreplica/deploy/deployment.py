@@ -13,7 +13,7 @@ import yaml
 
 from anyreplica.deploy import image
 from anyreplica.deploy.progress import DeployProgress
-from anyreplica.deploy.running import RunningService, docker, running_services, tasks, why
+from anyreplica.deploy.running import RunningService, docker, newest_of_each_error, running_services, tasks, why
 from anyreplica.deploy.wanted import (
     EDGE,
     MADE_SECRETS,
@@ -302,7 +302,7 @@ def _print_late(stack: str, seconds: float, failed: Collection[str]) -> None:
     """Print that the time limit has passed, and the last errors of the stack if no service has failed."""
     goes_on = "" if failed else " Swarm continues the deployment."
     print(f"The stack has not converged within {seconds:g} s (DEPLOY_SECONDS).{goes_on}", file=sys.stderr)
-    for task in [] if failed else [task for task in tasks(stack) if task.error][-3:]:
+    for task in [] if failed else newest_of_each_error(tasks(stack)):
         print("\n".join(why(task)), file=sys.stderr)
 
 
@@ -316,13 +316,12 @@ def _without_registry(errors: str, local: str | None) -> str:
 
 
 def _explain(stack: str, service: RunningService | None, known: set[str]) -> None:
-    """Print the error of the newest new task of a service that has one."""
+    """Print the errors of a service's new tasks, each with its newest task."""
     if service is None:
         return
     its = [task for task in tasks(stack) if task.service == service.found["ID"] and task.id not in known]
-    broken = [task for task in its if task.error]
-    if broken:
-        print("\n".join(f"  {line}" for line in why(broken[-1])), file=sys.stderr)
+    for task in newest_of_each_error(its):
+        print("\n".join(f"  {line}" for line in why(task)), file=sys.stderr)
 
 
 def _remove_dropped(stack: str, record: DeploymentRecord | None, target: Wanted) -> None:

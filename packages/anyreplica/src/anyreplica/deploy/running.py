@@ -176,6 +176,7 @@ def running_services(stack: str) -> dict[str, RunningService]:
     }
 
 
+_ERRORS = 3
 _LOG_SECONDS = 10
 _LOG_LINES = 20
 
@@ -214,6 +215,19 @@ def tasks(stack: str) -> list[SwarmTask]:
             return []
         raise
     return sorted((_task(each) for each in _inspected(ids)), key=lambda task: task.created)
+
+
+def newest_of_each_error(found: list[SwarmTask]) -> list[SwarmTask]:
+    """Return the newest task of each error, at most three. The newest task is the last.
+
+    The newest task of all can have an error that hides the cause. For example, if all replicas on a node crash, Swarm
+    may reject the next task there because the network is not ready yet.
+
+    Args:
+        found: Tasks; the newest is the last.
+    """
+    newest = {task.error: task for task in found if task.error}
+    return sorted(newest.values(), key=lambda task: task.created)[-_ERRORS:]
 
 
 def why(task: SwarmTask) -> list[str]:
