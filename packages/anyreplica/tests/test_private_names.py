@@ -113,6 +113,7 @@ PATCHED = {
     "fastmcp.server.auth.ssrf.resolve_hostname": "fastmcp.server.auth.ssrf",
     "fastmcp.server.providers.proxy._CacheEntry.is_fresh": "fastmcp.server.providers.proxy",
     "fastmcp.server.providers.aggregate.gather": "fastmcp.server.providers.aggregate",
+    "fastmcp.server.transforms.visibility.get_visibility_rules": "fastmcp.server.transforms.visibility",
     "fastmcp_tasks.context.snapshot_codec": "fastmcp_tasks.context",
     "redis.asyncio.sentinel.SentinelManagedConnection.connect_check_health": "redis.asyncio.sentinel",
 }

@@ -22,7 +22,7 @@ from anyreplica.compose import compose
 from anyreplica.feature import Feature, PreparedServer
 from anyreplica.http.uvicorn.connections import allow_files
 from anyreplica.mcp.catalogue import Catalogue
-from anyreplica.mcp.compat import contexts, mounts, shared_dependencies
+from anyreplica.mcp.compat import contexts, mounts, shared_dependencies, state_store
 from anyreplica.mcp.compat.forwarding import forward_only
 from anyreplica.mcp.compat.http_app import added_by_http_app
 from anyreplica.mcp.compat.sdk_server import as_fastmcp
@@ -115,6 +115,7 @@ def create_app(
     contexts.serve_over_http(mcp)
     shared_dependencies.set_scope()
     mounts.search_without_tasks()
+    state_store.skip_empty_state()
     all_middleware = (*added.middleware, *middleware)
     own_authentication = OwnAuthentication(all_middleware, settings.request_state_ring)
     forward_only(mcp, settings, own_authentication.possible)

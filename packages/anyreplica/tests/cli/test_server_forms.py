@@ -108,6 +108,14 @@ def test_a_file_or_module_is_a_server(folder: Path, server: str, name: str, tool
     assert done.stdout == f"{name} (anyreplica 0.2.0): settings and components are valid.\ntools      {tool}\n"
 
 
+def test_a_file_does_not_hide_its_package(folder: Path) -> None:
+    """A file may import its package, also if both have the same name, as in the template."""
+    (folder / "package" / "package.py").write_text("from package.module import mcp")
+    done = check(folder, "package/package.py")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("My-shop ")
+
+
 def test_settings_apply_to_any_server(folder: Path) -> None:
     """MCP_NAME replaces the name, and MCP_COMPONENTS adds packs to the server."""
     (folder / "pack.py").write_text(

@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from anyreplica.features.keys.key import hash_of
 from tests.fastmcp_server.clients import FAMILIES, conversation, said, tools
-from tests.fastmcp_server.conftest import replicas
-from tests.replicas import Family, Fleet
+from tests.fastmcp_server.conftest import command, replicas
+from tests.replicas import Family, Fleet, running
 
 pytestmark = [pytest.mark.anyio, pytest.mark.needs("redis")]
 families = pytest.mark.parametrize("family", FAMILIES)
@@ -50,12 +51,18 @@ LIBRARY = ["opening_hours", "shelves_find", "who_serves"]
 KEYS = {"ada": "a" * 40, "bob": "b" * 40}
 
 
+def key_file(folder: Path) -> Path:
+    """Write the file with the keys of both users."""
+    file = folder / "keys"
+    file.write_text("".join(json.dumps({"id": n, "hash": hash_of(k)}) + "\n" for n, k in KEYS.items()))
+    return file
+
+
 @pytest.fixture(scope="module")
 def with_keys(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """Three replicas that know two users."""
     folder = tmp_path_factory.mktemp("with-keys")
-    (folder / "keys").write_text("".join(json.dumps({"id": n, "hash": hash_of(k)}) + "\n" for n, k in KEYS.items()))
-    with replicas(folder, "hiding.py:mcp", AUTH_ENABLED="true", API_KEYS_FILE=str(folder / "keys")) as found:
+    with replicas(folder, "hiding.py:mcp", AUTH_ENABLED="true", API_KEYS_FILE=str(key_file(folder))) as found:
         yield found
 
 
@@ -70,14 +77,26 @@ async def test_the_notes_of_a_user(with_keys: Fleet, family: Family, server: str
         assert await said(bob, f"{server}noted") == "None"
 
 
-async def test_a_session_hides_a_tool(with_keys: Fleet) -> None:
+@pytest.fixture(scope="module")
+def without_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    """One replica that knows the same users and keeps all state in its memory."""
+    folder = tmp_path_factory.mktemp("without-redis")
+    keys = {"AUTH_ENABLED": "true", "API_KEYS_FILE": str(key_file(folder))}
+    full = {"HANDSHAKE_SESSIONS": "full", "MCP_COMPONENTS": ""}
+    with running(folder, 1, command=command("hiding.py:mcp"), **keys, **full) as found:
+        yield found
+
+
+@pytest.mark.parametrize("replicas_of", ["without_redis", "with_keys"])
+async def test_a_session_hides_a_tool(replicas_of: str, request: pytest.FixtureRequest) -> None:
     """A tool that a session hides is gone for this session on every replica, and there for all others."""
-    async with conversation(with_keys, "handshake", token=KEYS["ada"]) as client:
+    served: Fleet = request.getfixturevalue(replicas_of)
+    async with conversation(served, "handshake", token=KEYS["ada"]) as client:
         assert await tools(client, "library_") == LIBRARY
         await client.call_tool("hide_tool", {"name": "library_opening_hours"})
         assert await tools(client, "library_") == LIBRARY[1:]
         assert await said(client, "library_opening_hours") == "Unknown tool: 'library_opening_hours'"
-    async with conversation(with_keys, "handshake", token=KEYS["ada"]) as other:
+    async with conversation(served, "handshake", token=KEYS["ada"]) as other:
         assert await tools(other, "library_") == LIBRARY
         assert await said(other, "library_opening_hours") == "9 to 5"
 

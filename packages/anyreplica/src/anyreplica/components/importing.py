@@ -44,8 +44,11 @@ def import_file(path: Path) -> ModuleType:
     path = path.resolve()
     if not path.is_file():
         raise DiscoveryError(f"{short(path)}: no such file")
-    if str(path.parent) not in sys.path:
-        sys.path.insert(0, str(path.parent))
+    folder = path.parent
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    if (folder / "__init__.py").is_file() and (folder / f"{folder.name}.py").is_file():
+        sys.path.insert(0, str(folder.parent))  # otherwise `server/server.py` would hide the package `server`
     spec = importlib.util.spec_from_file_location(FILE_MODULE, path)
     assert spec is not None  # noqa: S101  # it is None only for files that are not Python
     assert spec.loader is not None  # noqa: S101

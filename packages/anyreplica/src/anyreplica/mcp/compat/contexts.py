@@ -167,9 +167,13 @@ class LazyRequestContext(FastMCPRequestContext):
         return None if meta is None else dict(meta)
 
 
+_SUPPRESSED = tracing.Context({_SUPPRESS_KEY: True})
+
+
 def suppress_spans() -> None:
     """Let FastMCP make no spans in the rest of this task, as its `suppress_fastmcp_telemetry` does in a block."""
-    tracing.attach(tracing.set_value(_SUPPRESS_KEY, True))
+    current = tracing.get_current()
+    tracing.attach(tracing.set_value(_SUPPRESS_KEY, True, current) if current else _SUPPRESSED)
 
 
 def connection_of(call: Call, outbound: Outbound) -> Connection:

@@ -8,10 +8,11 @@ import weakref
 from contextlib import AbstractContextManager
 from typing import Any, cast
 
-from fastmcp import FastMCP
+from fastmcp import Context, FastMCP
 from fastmcp.exceptions import ToolError
 from fastmcp.server.dependencies import get_http_request
 from fastmcp.server.server import StateValue
+from fastmcp.server.transforms import visibility
 from starlette.types import Scope
 
 from anyreplica.auth.caller import ANYBODY
@@ -74,11 +75,13 @@ class StateStore:
         found._part = number
         return found
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no session of a client and no request has state. False: another replica may know some."""
+        return self._of_clients is self._local and self._local.is_empty
+
     async def get(self, *, key: str) -> StateValue | None:
         """Return a value, or None."""
-        # FastMCP asks in each of its calls, although hardly any server stores something.
-        if self._of_clients is self._local and self._local.is_empty and not key.startswith(SESSION_KEYS):
-            return None
         group, name = self._place(key)
         values = self._values(key, group)
         with _reachable():
@@ -187,3 +190,20 @@ def store_state(mcp: FastMCP, state: StateStore) -> None:
     """
     if mcp._state_storage is None:
         cast("Any", mcp)._FastMCP__state_store = state
+
+
+_rules = visibility.get_visibility_rules
+
+
+async def _rules_in_state(context: Context) -> list[dict[str, Any]]:
+    """Return the rules of visibility of a session, like FastMCP's function, but at once if there is no state.
+
+    FastMCP asks in each call. For the key of the rules, it makes a session of the SDK and its id.
+    """
+    state = context.fastmcp._state_store
+    return [] if isinstance(state, StateStore) and state.is_empty else await _rules(context)
+
+
+def skip_empty_state() -> None:
+    """Let FastMCP find the rules of visibility of a session without a session if there is none, in the whole process."""
+    visibility.get_visibility_rules = _rules_in_state
