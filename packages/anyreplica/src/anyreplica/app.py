@@ -16,7 +16,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from anyreplica.all_settings import Settings
 from anyreplica.auth.own_authentication import OwnAuthentication
 from anyreplica.built_in import FIRST, LAST
-from anyreplica.components.compat import note_choices
 from anyreplica.components.importing import MARK
 from anyreplica.compose import compose
 from anyreplica.feature import Feature, PreparedServer
@@ -25,6 +24,7 @@ from anyreplica.mcp.catalogue import Catalogue
 from anyreplica.mcp.compat import contexts, mounts, shared_dependencies, state_store
 from anyreplica.mcp.compat.forwarding import forward_only
 from anyreplica.mcp.compat.http_app import added_by_http_app
+from anyreplica.mcp.compat.masking import note_choices
 from anyreplica.mcp.compat.sdk_server import as_fastmcp
 from anyreplica.mcp.components import serve_components
 from anyreplica.process import logs

@@ -27,7 +27,7 @@ from starlette.testclient import TestClient
 from starlette.types import ASGIApp
 
 from anyreplica.app import App
-from anyreplica.components.compat import note_choices
+from anyreplica.mcp.compat.masking import note_choices
 from anyreplica.process.lifecycle import Lifecycle
 from anyreplica.process.temporary_server import listening
 

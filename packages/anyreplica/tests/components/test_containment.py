@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from anyreplica.components.containment import contain
+from anyreplica.mcp.compat.threads import Threads
 from conftest import Server, StartServer, until
 from tests.calls import call, legacy, modern, text
 
@@ -177,5 +178,5 @@ async def test_calls_of_a_synchronous_tool_run_concurrently() -> None:
     def meets() -> int:
         return barrier.wait(10)
 
-    contained = contain(meets, threads=8, kind="tool", what="tool 'meets'")
+    contained = contain(meets, threads=Threads(8), kind="tool", what="tool 'meets'")
     assert set(await asyncio.gather(*(contained() for _ in range(8)))) == set(range(8))

@@ -10,6 +10,7 @@ from fastmcp import FastMCP
 from anyreplica import Settings, create_app
 from anyreplica.components.discovery import discover
 from anyreplica.components.importing import DiscoveryError
+from anyreplica.mcp.compat.threads import Threads
 from anyreplica.settings.errors import StartupError
 
 TOOL = "from fastmcp.tools import tool\n\n@tool\nasync def {name}() -> str:\n    '''A tool.'''\n    return ''\n"
@@ -35,13 +36,13 @@ def write(path: Path, text: str) -> None:
 
 def keys(*packages: str) -> list[str]:
     """Return the keys of the components that discovery finds in packages."""
-    return [found.component.key for found in discover(Settings(mcp_components=packages)).components]
+    return [found.component.key for found in discover(Settings(mcp_components=packages), Threads).components]
 
 
 def refusal(*packages: str) -> str:
     """Return the text of the error that discovery raises."""
     with pytest.raises(DiscoveryError) as error:
-        discover(Settings(mcp_components=packages))
+        discover(Settings(mcp_components=packages), Threads)
     return str(error.value)
 
 
@@ -55,7 +56,7 @@ def test_the_shipped_examples() -> None:
         "tool:echo@",
         "tool:server_info@",
     }
-    assert discover(Settings(auto_discover=False)).components == []
+    assert discover(Settings(auto_discover=False), Threads).components == []
 
 
 def test_component_folders_are_searched_completely(pack: Path) -> None:

@@ -12,7 +12,7 @@ from fastmcp.exceptions import ToolError
 
 from anyreplica import App, Settings, app_factory, create_app
 from anyreplica.cli.source import app_from
-from anyreplica.components.compat import note_choices
+from anyreplica.mcp.compat.masking import note_choices
 from anyreplica.testing import CallFailed, Client, replica
 from tests.auth.test_crossing import served
 

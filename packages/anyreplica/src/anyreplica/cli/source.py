@@ -27,9 +27,9 @@ from starlette.types import ASGIApp
 
 from anyreplica.all_settings import Settings
 from anyreplica.app import App, app_factory, create_app
-from anyreplica.components.compat import note_choices
 from anyreplica.components.importing import MARK, DiscoveryError, import_file, import_module, short
 from anyreplica.mcp.compat import sdk
+from anyreplica.mcp.compat.masking import note_choices
 from anyreplica.mcp.compat.sdk_server import EXPECTED, SdkServer, as_fastmcp, type_name
 from anyreplica.process.start import refusing
 from anyreplica.settings import misspelt, of_fastmcp

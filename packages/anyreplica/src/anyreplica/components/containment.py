@@ -10,15 +10,16 @@ import inspect
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from types import MethodType
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
+from weakref import WeakSet
 
+from fastmcp import FastMCP
 from fastmcp.exceptions import FastMCPError, PromptError, ResourceError, ToolError
+from fastmcp.server.dependencies import get_context
 from fastmcp.utilities.types import get_function_type_hints
 from mcp import MCPError
 
-from anyreplica.components.compat import is_masking
 from anyreplica.components.json_results import check_contents, check_tool_result, check_value, no_json
-from anyreplica.components.threads import Threads
 
 logger = logging.getLogger(__name__)
 
@@ -37,8 +38,22 @@ ERRORS: dict[str, type[FastMCPError]] = {"tool": ToolError, "resource": Resource
 _PLAIN = frozenset({str, int, float, bool, dict, list, type(None)})
 """Types of results that nobody has to await."""
 
+SHOWING_ERRORS: WeakSet[FastMCP] = WeakSet()
+"""The servers whose clients get the texts of unexpected errors, see `anyreplica.mcp.compat.masking`."""
+
 GENERATOR_ITEMS = 100_000
 """Maximum number of items of a generator. An endless generator would fill the memory long before its time limit."""
+
+
+class ThreadRunner(Protocol):
+    """Runs blocking functions in threads, a limited number at the same time."""
+
+    async def run(self, fn: Callable[[], Any]) -> Any:
+        """Run a function in a thread, with the current context variables, and return its result."""
+
+
+MakeThreads = Callable[[int], ThreadRunner]
+"""Makes the threads of one function. The argument is the maximum number of its calls that run in parallel."""
 
 
 def plain_function(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -86,7 +101,7 @@ def _hints(fn: Callable[..., Any]) -> dict[str, Any]:
         return {}
 
 
-def contain(fn: Function, *, threads: int | None, kind: str, what: str) -> AsyncFunction:
+def contain(fn: Function, *, threads: ThreadRunner | None, kind: str, what: str) -> AsyncFunction:
     """Wrap a component's function in an `async` function of the same signature that checks the result.
 
     See `as_async` for `fn` and `threads`, and `result_check` for `kind`, `what` and the errors of the wrapper.
@@ -94,21 +109,21 @@ def contain(fn: Function, *, threads: int | None, kind: str, what: str) -> Async
     return checked(as_async(fn, threads), result_check(kind, what))
 
 
-def as_async(fn: Function, threads: int | None) -> AsyncFunction:
+def as_async(fn: Function, threads: ThreadRunner | None) -> AsyncFunction:
     """Return an `async` function that calls a component's function. Its body starts only when its result is awaited.
 
     `fn` may be `async def` or `def`. It may be a generator of either kind: its items become a list. It may return an
     awaitable. A plain `def` runs in a thread. Python cannot stop a thread, so a thread may run on after its call ends.
 
     Args:
-        threads: maximum number of calls of a plain `def` that run in parallel. Each function has threads of its own,
-            because FastMCP shares 40 threads between all functions, and 40 hanging calls of one function would block
-            all others. None: the function runs on the event loop, one call after another.
+        threads: the threads of this function. Each function has threads of its own, because FastMCP shares 40 threads
+            between all functions, and 40 hanging calls of one function would block all others. None: the function runs
+            on the event loop, one call after another.
     """
     if inspect.isfunction(fn) and fn.__code__.co_flags & inspect.CO_COROUTINE:
         return fn
     if threads is not None and not (inspect.iscoroutinefunction(fn) or inspect.isasyncgenfunction(fn)):
-        return wraps(fn)(_in_a_thread(fn, Threads(threads)))
+        return wraps(fn)(_in_a_thread(fn, threads))
 
     @wraps(fn)
     async def run(*args: Any, **kwargs: Any) -> Any:
@@ -182,7 +197,7 @@ def mask_prompt_errors(fn: AsyncFunction, *, what: str) -> AsyncFunction:
             raise
         except Exception as error:
             logger.exception("Error rendering %s", what)
-            details = "" if is_masking() else f": {error}"
+            details = f": {error}" if get_context().fastmcp in SHOWING_ERRORS else ""
             raise PromptError(f"Error rendering {what}{details}", log_level=logging.DEBUG) from None
 
     return masked
@@ -194,7 +209,7 @@ class _Flag:
     is_set = False
 
 
-def _in_a_thread(fn: Function, threads: Threads) -> AsyncFunction:
+def _in_a_thread(fn: Function, threads: ThreadRunner) -> AsyncFunction:
     async def run(*args: Any, **kwargs: Any) -> Any:
         given_up = _Flag()
 

@@ -18,7 +18,7 @@ from fastmcp.server.providers.filesystem_discovery import extract_components
 from fastmcp.server.transforms import Transform
 from fastmcp.utilities.components import FastMCPComponent
 
-from anyreplica.components.containment import AsyncFunction, Function, contain, plain_function
+from anyreplica.components.containment import AsyncFunction, Function, MakeThreads, contain, plain_function
 from anyreplica.components.importing import MARK, DiscoveryError, import_module, short
 from anyreplica.components.job import Job, JobMeta, make_job
 from anyreplica.components.marks import Check, Lifespan
@@ -46,8 +46,8 @@ class Found:
 class Discovered:
     """Everything that was found in the component packs, in the order of files and names."""
 
-    def __init__(self, settings: CoreSettings, wraps: Sequence[WrapTool] = ()) -> None:
-        self.preparation = Preparation(settings, wraps)
+    def __init__(self, settings: CoreSettings, make_threads: MakeThreads, wraps: Sequence[WrapTool] = ()) -> None:
+        self.preparation = Preparation(settings, make_threads, wraps)
         self.components: list[Found] = []
         self.middleware: list[Middleware] = []
         self.completion: AsyncFunction | None = None
@@ -94,16 +94,20 @@ class Discovered:
         return first is None
 
 
-def discover(settings: CoreSettings, wraps: Sequence[WrapTool] = ()) -> Discovered:
+def discover(settings: CoreSettings, make_threads: MakeThreads, wraps: Sequence[WrapTool] = ()) -> Discovered:
     """Import the packs that `MCP_COMPONENTS` names and collect their public parts.
 
     The parts are components, jobs, checks, lifespans, instances of FastMCP's `Middleware`, and one `@completion`.
+
+    Args:
+        make_threads: makes the threads of a plain `def` function.
+        wraps: functions that get a tool and its function, and return the function that runs instead.
 
     Raises:
         DiscoveryError: a package does not exist, a module cannot be imported, a function cannot be served, two
             components, jobs or checks have the same name, or there are two `@completion` functions.
     """
-    found = Discovered(settings, wraps)
+    found = Discovered(settings, make_threads, wraps)
     components: dict[str, Found] = {}
     for package in dict.fromkeys(settings.mcp_components) if settings.auto_discover else ():
         for module in _modules(package):
@@ -122,7 +126,8 @@ def discover(settings: CoreSettings, wraps: Sequence[WrapTool] = ()) -> Discover
         one, other = list(found.completions)[:2]
         raise DiscoveryError(f"{other}: @completion is already used at {one}; a server has at most one @completion")
     for suggest in found.completions.values():
-        found.completion = contain(suggest, threads=settings.tool_threads, kind="prompt", what="completion")
+        threads = make_threads(settings.tool_threads)
+        found.completion = contain(suggest, threads=threads, kind="prompt", what="completion")
     return found
 
 

@@ -6,6 +6,7 @@ adds them to the server, possibly while it runs. Both get the same preparation.
 
 import inspect
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, cast
 
 from fastmcp.prompts.function_prompt import FunctionPrompt
@@ -18,6 +19,7 @@ from pydantic import validate_call
 
 from anyreplica.components.containment import (
     AsyncFunction,
+    MakeThreads,
     as_async,
     checked,
     contain,
@@ -40,11 +42,12 @@ class Preparation:
     """The preparation of all components of a server.
 
     Args:
+        make_threads: makes the threads of a plain `def` function.
         wraps: functions that get a tool and its function, and return the function that runs instead.
     """
 
-    def __init__(self, settings: CoreSettings, wraps: Sequence[WrapTool] = ()) -> None:
-        self._settings = settings
+    def __init__(self, settings: CoreSettings, make_threads: MakeThreads, wraps: Sequence[WrapTool] = ()) -> None:
+        self._make_threads = partial(make_threads, settings.tool_threads)
         self._wraps = wraps
 
     def prepare(self, component: FastMCPComponent) -> FastMCPComponent:
@@ -77,7 +80,7 @@ class Preparation:
                 return component
 
     def _tool(self, tool: FunctionTool) -> FunctionTool:
-        threads = self._settings.tool_threads if tool.run_in_thread else None
+        threads = self._make_threads() if tool.run_in_thread else None
         run, check = as_async(tool.fn, threads), result_check("tool", f"tool {tool.name!r}")
         contained = wrapped = checked(run, check)
         for wrap in self._wraps:
@@ -91,12 +94,12 @@ class Preparation:
 
     def _resource(self, component: FastMCPComponent, fn: Callable[..., Any]) -> Callable[..., Any]:
         what = f"resource {component.name!r}"
-        contained = contain(fn, threads=self._settings.tool_threads, kind="resource", what=what)
+        contained = contain(fn, threads=self._make_threads(), kind="resource", what=what)
         return without_injected_parameters(_marked(tell_not_found(contained)))
 
     def _prompt(self, prompt: FunctionPrompt, fn: Callable[..., Any]) -> Callable[..., Any]:
         what = f"prompt {prompt.name!r}"
-        contained = contain(fn, threads=self._settings.tool_threads, kind="prompt", what=what)
+        contained = contain(fn, threads=self._make_threads(), kind="prompt", what=what)
         return without_injected_parameters(_marked(mask_prompt_errors(contained, what=what)))
 
 

@@ -22,6 +22,7 @@ from anyreplica.mcp import request_state
 from anyreplica.mcp.catalogue import name_of
 from anyreplica.mcp.compat import mounts, sdk
 from anyreplica.mcp.compat.sdk_server import SdkServer
+from anyreplica.mcp.compat.threads import Threads
 from anyreplica.mcp.sdk_components import asking, serve_sdk_server
 from anyreplica.mcp.server_setup import ServerSetup
 from anyreplica.settings import CoreSettings
@@ -67,7 +68,7 @@ def serve_components(
     """
     if isinstance(mcp, SdkServer):
         return serve_sdk_server(mcp, settings)
-    discovered = discover(settings, wraps)
+    discovered = discover(settings, Threads, wraps)
     found = discovered.components
     if found and mcp in _COMPLETED:
         raise StartupError(

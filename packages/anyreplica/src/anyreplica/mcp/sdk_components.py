@@ -40,13 +40,13 @@ from anyreplica.components.arguments import check_model
 from anyreplica.components.asking import asks
 from anyreplica.components.call_limits import bounded
 from anyreplica.components.discovery import Discovered, discover
-from anyreplica.components.threads import Threads
 from anyreplica.http.responses import ClientGone
 from anyreplica.mcp import request_state
 from anyreplica.mcp.call import HandlerFailed
 from anyreplica.mcp.compat import sdk
 from anyreplica.mcp.compat.dispatch import SdkDispatch
 from anyreplica.mcp.compat.sdk_server import SdkServer
+from anyreplica.mcp.compat.threads import Threads
 from anyreplica.mcp.message import Request
 from anyreplica.mcp.server_setup import ServerSetup
 from anyreplica.settings import CoreSettings
@@ -241,7 +241,7 @@ def serve_sdk_server(mcp: SdkServer, settings: CoreSettings) -> tuple[Discovered
         StartupError: a pack of `MCP_COMPONENTS` has a part that only a FastMCP server can serve.
     """
     chosen = "mcp_components" in settings.model_fields_set  # the default is for servers of the template
-    discovered = discover(settings if chosen else settings.model_copy(update={"mcp_components": ()}))
+    discovered = discover(settings if chosen else settings.model_copy(update={"mcp_components": ()}), Threads)
     for what in _only_for_fastmcp(discovered):
         packs = ",".join(settings.mcp_components)
         raise StartupError(

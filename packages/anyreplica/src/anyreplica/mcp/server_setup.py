@@ -36,9 +36,9 @@ from starlette.types import ASGIApp
 
 from anyreplica.auth.visibility import InnerVisibility, ProxiedVisibility, Visibility
 from anyreplica.components.call_limits import CallLimits
-from anyreplica.components.compat import choose_masking
 from anyreplica.mcp.compat import mounts, sdk, state_store
 from anyreplica.mcp.compat.dispatch import share_levels
+from anyreplica.mcp.compat.masking import choose_masking
 from anyreplica.mcp.compat.overrides import needs_no_author
 from anyreplica.mcp.compat.sdk_server import SdkServer
 from anyreplica.mcp.compat.state_store import StateStore

@@ -14,7 +14,6 @@ from joserfc import jwk
 from joserfc.jws import JWSRegistry
 from joserfc.util import urlsafe_b64encode
 
-from anyreplica.features.login import compat
 from anyreplica.features.login.assertions import (
     LONGEST_ID,
     SKEW_SECONDS,
@@ -24,6 +23,7 @@ from anyreplica.features.login.assertions import (
 )
 from anyreplica.features.login.documents import ClientDocuments
 from anyreplica.features.login.limits import LoginRequest, answering
+from anyreplica.mcp.compat import oauth_proxy
 from tests.ratelimit.test_bucket import Clock
 
 BAD, GOOD, THIRD = (f"https://{name}.example.com/client.json" for name in ("bad", "good", "third"))
@@ -56,7 +56,7 @@ def proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OAuthProxy:
         token_verifier=StaticTokenVerifier(tokens={}),
         base_url="https://mcp.example.com",
     )
-    manager = compat.assertions_of(proxy)
+    manager = oauth_proxy.assertions_of(proxy)
     assert manager is not None
     manager._assertion_validator._jti_cache_max_size = 10
     return proxy
@@ -64,8 +64,8 @@ def proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OAuthProxy:
 
 def validating(proxy: OAuthProxy, used: UsedAssertions | None) -> Validate:
     """Return FastMCP's check of an assertion, with the limits of this package."""
-    compat.limit_clients(proxy, ClientDocuments(), used)
-    manager = compat.assertions_of(proxy)
+    oauth_proxy.limit_clients(proxy, ClientDocuments(), assertion_id, None if used is None else used.claim)
+    manager = oauth_proxy.assertions_of(proxy)
     assert manager is not None
     validator = manager._assertion_validator
 

@@ -12,9 +12,10 @@ import httpx
 import pytest
 
 from anyreplica.features.login import documents
-from anyreplica.features.login.documents import FETCHES_OF_ADDRESS, ClientDocuments, DocumentUnavailable
+from anyreplica.features.login.documents import FETCHES_OF_ADDRESS, ClientDocuments
 from anyreplica.features.login.limits import LoginRequest, answering
 from anyreplica.http.compression import compressed
+from anyreplica.mcp.compat.oauth_proxy import DocumentUnavailable
 from conftest import until
 from tests.auth.login.browser import from_address
 from tests.auth.login.replica import GOOD, log_in, served

@@ -1,4 +1,4 @@
-"""Tests of what `auth/login/compat.py` expects of FastMCP's auth providers.
+"""Tests of what `mcp/compat/oauth_proxy.py` expects of FastMCP's auth providers.
 
 `test_private_names.py` lists the private names, and checks that the installed versions have them.
 """
@@ -13,7 +13,7 @@ from key_value.aio.stores.filetree import FileTreeStore
 from key_value.aio.stores.memory import MemoryStore
 from key_value.aio.wrappers.encryption import FernetEncryptionWrapper
 
-from anyreplica.features.login import compat
+from anyreplica.mcp.compat import oauth_proxy
 
 _ORIGINAL = ssrf.resolve_hostname
 
@@ -52,19 +52,19 @@ def test_fetches_pass_the_limits() -> None:
 
 def test_the_folder_of_the_files_is_found(proxy: OAuthProxy, tmp_path: Path) -> None:
     """The package removes expired files only from the folder that FastMCP has chosen."""
-    folder = compat.folder_of(proxy)
+    folder = oauth_proxy.folder_of(proxy)
     assert folder is not None
     assert folder.parent == tmp_path / "oauth-proxy"
     for other in (MemoryStore(), FileTreeStore(data_directory=tmp_path)):
-        compat.use_storage(proxy, other)
-        assert compat.folder_of(proxy) is None
+        oauth_proxy.use_storage(proxy, other)
+        assert oauth_proxy.folder_of(proxy) is None
 
 
 def test_no_store_of_the_provider_stays_local(proxy: OAuthProxy) -> None:
     """After `use_storage`, a provider uses no other storage."""
-    assert compat.has_local_storage(proxy)
+    assert oauth_proxy.has_local_storage(proxy)
     shared = MemoryStore()
-    compat.use_storage(proxy, shared)
+    oauth_proxy.use_storage(proxy, shared)
     text = repr([value for value in vars(proxy).values() if isinstance(value, FileTreeStore | FernetEncryptionWrapper)])
     assert text == "[]"
     assert all(each._key_value is shared for each in vars(proxy).values() if isinstance(each, PydanticAdapter))

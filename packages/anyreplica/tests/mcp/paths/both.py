@@ -92,7 +92,7 @@ class Side:
             tool_name = tool.name
             return prepare_tool(preparation, tool)
 
-        def as_async(fn: Callable[..., Any], threads: int | None) -> AsyncFunction:
+        def as_async(fn: Callable[..., Any], threads: containment.ThreadRunner | None) -> AsyncFunction:
             return self._counting(containment.as_async(fn, threads), f"tool {tool_name!r}")
 
         patch.setattr(prepare.Preparation, "_tool", prepared)

@@ -14,6 +14,7 @@ from typing import Any
 from anyreplica.features.login.limits import current_request
 from anyreplica.http.limits import CallerPlaces, InFlight
 from anyreplica.http.responses import Refused
+from anyreplica.mcp.compat.oauth_proxy import DocumentUnavailable
 
 MOST_FETCHES = 16
 """Maximum number of fetches, and of name lookups, in a replica at the same time."""
@@ -21,10 +22,6 @@ FETCHES_OF_ADDRESS = 4
 """Maximum number of fetches, and of name lookups, for one address at the same time."""
 FETCH_SECONDS = 5.0
 """Time limit for a fetch, with its name lookup."""
-
-
-class DocumentUnavailable(Exception):
-    """A document was not fetched because of a limit. The current request has the answer for the client."""
 
 
 class Places:

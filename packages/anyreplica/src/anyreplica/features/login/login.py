@@ -199,18 +199,19 @@ def _limit(provider: AuthProvider, stored: StoredBytes | None) -> None:
     # Their import takes 150 ms, which a server with a token verifier saves.
     from fastmcp.server.auth import OAuthProxy  # noqa: PLC0415
 
-    from anyreplica.features.login import compat  # noqa: PLC0415
-    from anyreplica.features.login.assertions import UsedAssertions  # noqa: PLC0415
+    from anyreplica.features.login.assertions import UsedAssertions, assertion_id  # noqa: PLC0415
     from anyreplica.features.login.documents import ClientDocuments  # noqa: PLC0415
     from anyreplica.features.login.sharing import limit_storage  # noqa: PLC0415
     from anyreplica.features.login.storage import refuse_large_registrations  # noqa: PLC0415
+    from anyreplica.mcp.compat.oauth_proxy import limit_clients  # noqa: PLC0415
 
     documents = ClientDocuments()
-    used = None if stored is None else UsedAssertions()
+    # With shared state, Redis has the used assertions, see `revocation.protect_client_assertions`.
+    claim = None if stored is None else UsedAssertions().claim
     for part in issuing(provider):
         refuse_large_registrations(part)
         if isinstance(part, OAuthProxy):
-            compat.limit_clients(part, documents, used)
+            limit_clients(part, documents, assertion_id, claim)
             if stored is not None:
                 limit_storage(part, stored)
 

@@ -22,9 +22,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from anyreplica.features.login import compat
 from anyreplica.features.login.assertions import SKEW_SECONDS
 from anyreplica.features.login.shared import SharedLock, SharedLogins, SingleUse
+from anyreplica.mcp.compat import oauth_proxy
 
 if TYPE_CHECKING:
     from fastmcp.server.auth import OAuthProxy
@@ -45,7 +45,7 @@ class Revocation:
     def __init__(self, proxy: "OAuthProxy", once: SingleUse) -> None:
         self._proxy = proxy
         self._once = once
-        self._clients = compat.authenticator_of(proxy)
+        self._clients = oauth_proxy.authenticator_of(proxy)
 
     def route(self) -> Route:
         """Return the route of the endpoint."""
@@ -79,14 +79,14 @@ class Revocation:
     async def _revoke(self, client: Any, token: str, claims: dict[str, Any]) -> None:
         # Revoke the token here first: the identity provider may not answer.
         await self._once.claim(_REVOKED, token, until=float(claims.get("exp") or time.time() + 3600))
-        grant = await compat.grant_of(self._proxy, str(claims["jti"]))
+        grant = await oauth_proxy.grant_of(self._proxy, str(claims["jti"]))
         for load in (self._proxy.load_access_token, partial(self._proxy.load_refresh_token, client)):
             found = await load(token)
             if found is not None:
                 await self._proxy.revoke_token(found)  # at the identity provider, if it can revoke tokens
                 break
         if grant is not None:
-            await compat.forget_grant(self._proxy, grant)
+            await oauth_proxy.forget_grant(self._proxy, grant)
 
 
 def with_revocation(routes: list[BaseRoute], revocation: Revocation) -> list[BaseRoute]:

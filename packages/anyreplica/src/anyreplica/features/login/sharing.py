@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 from fastmcp.server.auth import OAuthProvider
 from mcp.shared.auth import OAuthClientInformationFull
 
-from anyreplica.features.login import compat
 from anyreplica.features.login.limits import StoredBytes
 from anyreplica.features.login.revocation import (
     protect_client_assertions,
@@ -17,6 +16,7 @@ from anyreplica.features.login.revocation import (
 from anyreplica.features.login.settings import LoginSettings
 from anyreplica.features.login.shared import SharedLock, SharedLogins, SingleUse
 from anyreplica.features.login.storage import USED_SECONDS, LocalStorage, LoginStorage, Used, note_logins
+from anyreplica.mcp.compat import oauth_proxy
 from anyreplica.settings.errors import StartupError
 from anyreplica.settings.words import derived
 
@@ -39,22 +39,22 @@ def share_proxy(proxy: "OAuthProxy", shared: SharedLogins, once: SingleUse, sett
             f"REQUEST_STATE_KEYS: required by the login ({name}) with REDIS_URL, "
             "because Redis stores logins in encrypted form; set it (openssl rand -hex 32 makes a key)"
         )
-    found = compat.storage_of(proxy)
+    found = oauth_proxy.storage_of(proxy)
     if isinstance(found, LoginStorage):
         storage: LoginStorage | LocalStorage = found
-    elif compat.has_local_storage(proxy):
+    elif oauth_proxy.has_local_storage(proxy):
         storage = LoginStorage(shared, ring)
-        compat.use_storage(proxy, storage)
+        oauth_proxy.use_storage(proxy, storage)
     else:
         storage = _limited(proxy, StoredBytes(shared))
         logger.info("%s: the login uses the storage that the server's code chose (client_storage)", name)
-    if not compat.sign_with(proxy, derived(ring, "login token")):
+    if not oauth_proxy.sign_with(proxy, derived(ring, "login token")):
         logger.info("%s: the login signs tokens with the key that the server's code chose (jwt_signing_key)", name)
-    compat.use_lock(proxy, lambda grant: SharedLock(shared, "grant", grant))
-    if (manager := compat.assertions_of(proxy)) is not None:
+    oauth_proxy.use_lock(proxy, lambda grant: SharedLock(shared, "grant", grant))
+    if (manager := oauth_proxy.assertions_of(proxy)) is not None:
         protect_client_assertions(manager, once)
     _protect(proxy, shared, once)
-    note_logins(proxy, _keeping(compat.clients_of(proxy), storage))
+    note_logins(proxy, _keeping(oauth_proxy.clients_of(proxy), storage))
 
 
 def share_provider(provider: OAuthProvider, shared: SharedLogins, once: SingleUse) -> None:
@@ -64,16 +64,16 @@ def share_provider(provider: OAuthProvider, shared: SharedLogins, once: SingleUs
 
 def limit_storage(proxy: "OAuthProxy", stored: StoredBytes) -> None:
     """Let unused registrations expire in the storage of a single replica without Redis."""
-    note_logins(proxy, _keeping(compat.clients_of(proxy), _limited(proxy, stored)))
+    note_logins(proxy, _keeping(oauth_proxy.clients_of(proxy), _limited(proxy, stored)))
 
 
 def _limited(proxy: "OAuthProxy", stored: StoredBytes) -> LocalStorage:
     """Put the limits of `LocalStorage` around the storage of a provider."""
-    found = compat.storage_of(proxy)
+    found = oauth_proxy.storage_of(proxy)
     if isinstance(found, LocalStorage):  # of an earlier app in this process
         found = found.key_value
-    storage = LocalStorage(found, stored, compat.folder_of(proxy))
-    compat.use_storage(proxy, storage)
+    storage = LocalStorage(found, stored, oauth_proxy.folder_of(proxy))
+    oauth_proxy.use_storage(proxy, storage)
     return storage
 
 

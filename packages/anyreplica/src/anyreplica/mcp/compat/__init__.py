@@ -1,1 +1,1 @@
-"""The only place of the core that uses private names of FastMCP and the MCP SDK, besides `components/compat.py`."""
+"""The only place that uses private names of FastMCP, the MCP SDK and anyio."""

@@ -1,6 +1,6 @@
 """The private names of FastMCP and the MCP SDK that serving a request needs.
 
-Only the modules of this folder, `components/compat.py` and `features/login/compat.py` use private names.
+Only the modules of this folder use private names of these packages.
 `tests/test_private_names.py` lists the names. When an upgrade moves one of them, the test fails and says which one.
 """
 

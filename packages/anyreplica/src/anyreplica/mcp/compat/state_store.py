@@ -200,10 +200,10 @@ async def _rules_in_state(context: Context) -> list[dict[str, Any]]:
 
     FastMCP asks in each call. For the key of the rules, it makes a session of the SDK and its id.
     """
-    state = context.fastmcp._state_store
+    state: Any = context.fastmcp._state_store
     return [] if isinstance(state, StateStore) and state.is_empty else await _rules(context)
 
 
 def skip_empty_state() -> None:
-    """Let FastMCP find the rules of visibility of a session without a session if there is none, in the whole process."""
+    """Let FastMCP read no rules of visibility from a store without state, in the whole process."""
     visibility.get_visibility_rules = _rules_in_state

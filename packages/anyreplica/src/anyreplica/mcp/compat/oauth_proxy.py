@@ -1,7 +1,6 @@
-"""The only module of logins that uses private names of FastMCP's auth providers.
+"""FastMCP's OAuth proxy: its storage, its keys, and the clients that are described by a document (CIMD).
 
-`tests/test_private_names.py` lists these names. When an upgrade moves one of them, the test fails and says which
-one.
+This module uses private names of FastMCP's auth providers, which `tests/test_private_names.py` lists.
 """
 
 import time
@@ -9,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import fastmcp
 from fastmcp.server.auth import cimd, ssrf
@@ -20,13 +19,12 @@ from key_value.aio.adapters.pydantic import PydanticAdapter
 from key_value.aio.wrappers.base import BaseWrapper
 from mcp.server.auth.middleware.client_auth import ClientAuthenticator
 
-from anyreplica.features.login.assertions import UsedAssertions, assertion_id
-from anyreplica.features.login.documents import ClientDocuments, DocumentUnavailable
-
 if TYPE_CHECKING:
     from fastmcp.server.auth import OAuthProxy
     from fastmcp.server.auth.cimd import CIMDClientManager
     from key_value.aio.protocols import AsyncKeyValue
+
+Assertion = TypeVar("Assertion")
 
 _LOCAL_STORES = frozenset(
     "disk duckdb filetree keyring memory null rocksdb simple windows_registry".split()  # noqa: SIM905
@@ -96,12 +94,33 @@ def folder_of(proxy: "OAuthProxy") -> Path | None:
     return Path(folder) if folder is not None and Path(folder).is_relative_to(home) else None
 
 
-def limit_clients(proxy: "OAuthProxy", documents: ClientDocuments, used: UsedAssertions | None) -> None:
+class DocumentUnavailable(Exception):
+    """A document was not fetched because of a limit. The current request has the answer for the client."""
+
+
+class DocumentLimits(Protocol):
+    """The limits of the fetches of documents and keys. The methods raise DocumentUnavailable at a limit."""
+
+    def fetching(self) -> AbstractAsyncContextManager[None]:
+        """Hold a place for a fetch inside the `async with` block."""
+
+    async def look_up(self, name: str, port: int) -> list[Any]:
+        """Resolve a name. Return what `socket.getaddrinfo` returns; raise OSError if it cannot be resolved."""
+
+
+def limit_clients(
+    proxy: "OAuthProxy",
+    documents: DocumentLimits,
+    identify: Callable[[str], Assertion],
+    claim: Callable[[str, Assertion], None] | None,
+) -> None:
     """Limit what clients that are described by a document can cause.
 
     Args:
-        documents: the limits of the fetches of documents and keys.
-        used: the used assertions of clients. None: Redis has them, see `revocation.protect_client_assertions`.
+        identify: returns what identifies an assertion (`private_key_jwt`), before its signature is verified. It raises
+            ValueError if the assertion is not acceptable.
+        claim: remembers a verified assertion of a client, or raises ValueError if it was used before. None: another
+            check does that.
     """
     manager = proxy._cimd_manager
     if manager is None:
@@ -123,7 +142,7 @@ def limit_clients(proxy: "OAuthProxy", documents: ClientDocuments, used: UsedAss
     async def validate_within_limits(
         assertion: str, client_id: str, token_endpoint: str, cimd_doc: cimd.CIMDDocument
     ) -> bool:
-        found = assertion_id(assertion)
+        found = identify(assertion)
         try:
             async with documents.fetching() if cimd_doc.jwks_uri else nullcontext():
                 valid = cast("bool", await validate_assertion(assertion, client_id, token_endpoint, cimd_doc))
@@ -131,8 +150,8 @@ def limit_clients(proxy: "OAuthProxy", documents: ClientDocuments, used: UsedAss
             raise ValueError(str(error)) from None
         finally:
             validator._jti_cache.clear()  # FastMCP has one limit for all clients
-        if used is not None:
-            used.claim(client_id, found)
+        if claim is not None:
+            claim(client_id, found)
         return valid
 
     async def resolve_within_limits(hostname: str, port: int = 443) -> list[str]:

@@ -13,7 +13,8 @@ from weakref import WeakKeyDictionary
 
 import fastmcp
 from fastmcp import FastMCP
-from fastmcp.server.dependencies import get_context
+
+from anyreplica.components.containment import SHOWING_ERRORS
 
 _OPTION = "mask_error_details"
 _NOTING = "_anyreplica_notes_choices"
@@ -40,12 +41,9 @@ def choose_masking(server: FastMCP, root: FastMCP, *, debug: bool) -> None:
     settings = fastmcp.settings
     default = settings.mask_error_details if _OPTION in settings.model_fields_set else True
     made = (_choice(server), _choice(root), default)
-    server._mask_error_details = not debug and next(choice for choice in made if choice is not None)
-
-
-def is_masking() -> bool:
-    """Return whether the server of the running call hides the texts of unexpected errors from clients."""
-    return get_context().fastmcp._mask_error_details
+    hides = not debug and next(choice for choice in made if choice is not None)
+    server._mask_error_details = hides
+    (SHOWING_ERRORS.discard if hides else SHOWING_ERRORS.add)(server)
 
 
 def _choice(server: FastMCP) -> bool | None:

@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 from anyio import from_thread
 
-from anyreplica.components.threads import Threads
+from anyreplica.mcp.compat.threads import Threads
 from conftest import until
 
 pytestmark = pytest.mark.anyio
