@@ -30,6 +30,7 @@ mcp = FastMCP("checked")
 
 @mcp.tool
 def add(a: int, b: int) -> int:
+    "Add two numbers."
     return a + b
 """
 
@@ -37,8 +38,11 @@ def add(a: int, b: int) -> int:
 def measure_start_up(measured: Run, starts: int) -> list[Row]:
     """Measure the time from the start of a process to the first 200 of `/readyz`, several times.
 
-    The function measures two more processes in turns with the server: `anyreplica check` of a file with one tool, and
-    a process that only creates a FastMCP object. No server that uses FastMCP can start faster than the second.
+    The function also measures two other processes, in turns with the server: `anyreplica check` of a file with one
+    tool, and a process that only creates a FastMCP object. No server that uses FastMCP starts faster than the latter.
+
+    Raises:
+        CalledProcessError: one of the two other processes failed.
     """
     seconds: list[float] = []
     checks: list[float] = []
@@ -70,6 +74,8 @@ def _seconds_of(core: int, *arguments: str) -> float:
     began = time.perf_counter()
     with subprocess.Popen([sys.executable, *arguments], stdout=subprocess.DEVNULL) as process:
         os.sched_setaffinity(process.pid, {core})
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, process.args)
     return time.perf_counter() - began
 
 

@@ -29,6 +29,7 @@ def test_it_runs_for_the_whole_process() -> None:
     """With `--only start-up,memory`, the study has only the figures of a whole process."""
     (table,) = measured("exchange", "--only", "start-up,memory").tables
     assert 0 < medians(table, "start-up")["figure"] < 60
+    assert 0 < medians(table, "start-up-check")["figure"] < 60
     assert 0 < medians(table, "start-up-bare")["figure"] < 60
     assert 20 < medians(table, "memory-ready")["figure"] < medians(table, "memory-after")["figure"] + 5 < 500
-    assert [row.figures["target"].median for row in table.rows if "target" in row.figures] == [1, 100, 100, 2]
+    assert [row.figures["target"].median for row in table.rows if "target" in row.figures] == [1, 1.5, 100, 100, 2]

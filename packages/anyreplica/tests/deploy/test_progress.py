@@ -157,11 +157,17 @@ def test_the_progress_is_never_silent_for_long(
 
 
 def test_each_error_of_a_service_is_explained_once() -> None:
-    """The newest task of each error explains it, so a repeated error does not hide the cause. Three errors at most."""
-    errors = ["pull", "", "exit (1)", "exit (1)", "no network", "mount"]
-    its = [
-        SwarmTask(str(number), "mcp", "failed", "shutdown", error, "", str(number))
-        for number, error in enumerate(errors)
+    """The newest task of each error explains it, so a repeated error does not hide another one. Three at most."""
+
+    def explained(*errors: tuple[str, str]) -> list[str]:
+        its = [SwarmTask(str(at), each, "failed", "", error, "", str(at)) for at, (each, error) in enumerate(errors)]
+        return [task.id for task in newest_of_each_error(its)]
+
+    assert explained(("mcp", "exit (1)"), ("mcp", ""), ("mcp", "exit (1)"), ("mcp", "no network")) == ["2", "3"]
+    assert explained(("mcp", "exit (1)"), ("worker", "exit (1)")) == ["0", "1"]
+    assert explained(("mcp", "exit (1)"), ("mcp", "no task 3f2abc0c9d81"), ("mcp", "no task 9d81abc0c3f2")) == [
+        "0",
+        "2",
     ]
-    assert [each.id for each in newest_of_each_error(its)] == ["3", "4", "5"]
-    assert newest_of_each_error(its[1:2]) == []
+    assert explained(*[("mcp", error) for error in ("pull", "mount", "exit (1)", "exit (2)")]) == ["1", "2", "3"]
+    assert explained(("mcp", "")) == []

@@ -87,6 +87,7 @@ def without_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
         yield found
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize("replicas_of", ["without_redis", "with_keys"])
 async def test_a_session_hides_a_tool(replicas_of: str, request: pytest.FixtureRequest) -> None:
     """A tool that a session hides is gone for this session on every replica, and there for all others."""

@@ -13,13 +13,17 @@ from typing import Any
 import pytest
 from fakeredis import FakeAsyncRedis
 from fastmcp import Context, FastMCP
+from fastmcp.server.server import StateValue
+from fastmcp.server.transforms import visibility
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from key_value.aio.stores.memory import MemoryStore
 from redis.asyncio import Redis
 
 from anyreplica import Settings, create_app
 from anyreplica.features.keys.key import hash_of
 from anyreplica.features.sessions import ended_sessions
+from anyreplica.mcp.compat import state_store
 from anyreplica.mcp.compat.state_store import StateStore
 from anyreplica.shared.session_state import VALUE_BYTES, LocalState, RedisState, StateLimits, StateValues
 from anyreplica.testing import Client, replica
@@ -280,3 +284,27 @@ def test_a_request_without_a_session_needs_no_redis(redis_url: str | None, caplo
             assert reply.json()["result"]["isError"] is False, reply.text
         assert "remember" in client.http.post("/mcp", json=request("tools/list"), headers={"Accept": BOTH}).text
     assert [each.message for each in caplog.records if each.levelname == "ERROR" or "state" in each.message] == []
+
+
+async def test_rules_are_read_only_from_a_store_with_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    """FastMCP looks for the visibility rules of a session unless the store of this package is empty."""
+    asked = []
+
+    async def looked(context: Context) -> list[dict[str, Any]]:
+        asked.append(context.fastmcp.name)
+        return []
+
+    monkeypatch.setattr(state_store, "_rules", looked)
+    state_store.skip_empty_state()
+    store = StateStore(LIMITS, None, (), keeps_state=True)
+    served, brought = FastMCP("served"), FastMCP("brought", session_state_store=MemoryStore())
+    for server in (served, brought):
+        state_store.store_state(server, store)
+    untouched = FastMCP("untouched")
+    for server in (served, brought, untouched):
+        assert await visibility.get_visibility_rules(Context(server)) == []
+    assert asked == ["brought", "untouched"]
+    assert untouched._state_storage is None
+    await store.put(key="a-session:color", value=StateValue(value="red"))
+    await visibility.get_visibility_rules(Context(served))
+    assert asked[2:] == ["served"]

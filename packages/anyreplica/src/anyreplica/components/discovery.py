@@ -100,7 +100,7 @@ def discover(settings: CoreSettings, make_threads: MakeThreads, wraps: Sequence[
     The parts are components, jobs, checks, lifespans, instances of FastMCP's `Middleware`, and one `@completion`.
 
     Args:
-        make_threads: makes the threads of a plain `def` function.
+        make_threads: makes the threads of one plain `def` function.
         wraps: functions that get a tool and its function, and return the function that runs instead.
 
     Raises:

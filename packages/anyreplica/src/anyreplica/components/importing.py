@@ -38,6 +38,9 @@ def import_module(name: str, *, blame: str) -> ModuleType:
 def import_file(path: Path) -> ModuleType:
     """Import a Python file as `server_module`. Its folder comes first in the search path of later imports.
 
+    If the folder is a package and the file has its name, as in `server/server.py`, the parent folder comes first, and
+    this folder second. Otherwise the file would hide the package.
+
     Raises:
         DiscoveryError: the file does not exist or cannot be imported.
     """
@@ -47,8 +50,8 @@ def import_file(path: Path) -> ModuleType:
     folder = path.parent
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
-    if (folder / "__init__.py").is_file() and (folder / f"{folder.name}.py").is_file():
-        sys.path.insert(0, str(folder.parent))  # otherwise `server/server.py` would hide the package `server`
+    if path.stem == folder.name and (folder / "__init__.py").is_file() and sys.path[0] != str(folder.parent):
+        sys.path.insert(0, str(folder.parent))
     spec = importlib.util.spec_from_file_location(FILE_MODULE, path)
     assert spec is not None  # noqa: S101  # it is None only for files that are not Python
     assert spec.loader is not None  # noqa: S101

@@ -42,7 +42,7 @@ class Preparation:
     """The preparation of all components of a server.
 
     Args:
-        make_threads: makes the threads of a plain `def` function.
+        make_threads: makes the threads of one plain `def` function.
         wraps: functions that get a tool and its function, and return the function that runs instead.
     """
 

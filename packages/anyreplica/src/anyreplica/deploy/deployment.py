@@ -112,7 +112,7 @@ def deploy(stack: str, choose: Callable[[str, dict[str, RunningService]], str], 
     exit_code = _converge(stack, target, progress, local, seconds)
     found = progress.read()
     if exit_code is None:
-        _print_late(stack, seconds, progress.failed)
+        _print_late(stack, seconds, progress.failed, known)
     for name, failure in progress.failed.items():
         print(failure, file=sys.stderr)
         _explain(stack, found.get(name), known)
@@ -298,11 +298,11 @@ def _converge(stack: str, target: Wanted, progress: DeployProgress, local: str |
     return process.returncode
 
 
-def _print_late(stack: str, seconds: float, failed: Collection[str]) -> None:
-    """Print that the time limit has passed, and the last errors of the stack if no service has failed."""
+def _print_late(stack: str, seconds: float, failed: Collection[str], known: set[str]) -> None:
+    """Print that the time limit has passed, and the errors of the new tasks if no service has failed."""
     goes_on = "" if failed else " Swarm continues the deployment."
     print(f"The stack has not converged within {seconds:g} s (DEPLOY_SECONDS).{goes_on}", file=sys.stderr)
-    for task in [] if failed else newest_of_each_error(tasks(stack)):
+    for task in [] if failed else newest_of_each_error([task for task in tasks(stack) if task.id not in known]):
         print("\n".join(why(task)), file=sys.stderr)
 
 
@@ -316,7 +316,7 @@ def _without_registry(errors: str, local: str | None) -> str:
 
 
 def _explain(stack: str, service: RunningService | None, known: set[str]) -> None:
-    """Print the errors of a service's new tasks, each with its newest task."""
+    """Print the different errors of a service's new tasks. The newest task with an error gives its details."""
     if service is None:
         return
     its = [task for task in tasks(stack) if task.service == service.found["ID"] and task.id not in known]

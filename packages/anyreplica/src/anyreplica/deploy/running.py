@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import re
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -177,6 +178,8 @@ def running_services(stack: str) -> dict[str, RunningService]:
 
 
 _ERRORS = 3
+_ID = re.compile(r"\b(?=[a-z]*[0-9])[0-9a-z]{12,}\b")
+"""An id of Docker inside an error, such as that of a task."""
 _LOG_SECONDS = 10
 _LOG_LINES = 20
 
@@ -218,15 +221,15 @@ def tasks(stack: str) -> list[SwarmTask]:
 
 
 def newest_of_each_error(found: list[SwarmTask]) -> list[SwarmTask]:
-    """Return the newest task of each error, at most three. The newest task is the last.
+    """Return the newest task of each error of each service, at most three tasks, the newest last.
 
-    The newest task of all can have an error that hides the cause. For example, if all replicas on a node crash, Swarm
-    may reject the next task there because the network is not ready yet.
+    The newest task alone may hide the cause: if all replicas of a node crash, Swarm may reject the next task there
+    because the network is not ready. Errors that differ only in an id are the same error.
 
     Args:
         found: Tasks; the newest is the last.
     """
-    newest = {task.error: task for task in found if task.error}
+    newest = {(task.service, _ID.sub("", task.error)): task for task in found if task.error}
     return sorted(newest.values(), key=lambda task: task.created)[-_ERRORS:]
 
 

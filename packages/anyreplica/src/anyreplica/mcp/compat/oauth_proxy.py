@@ -95,7 +95,7 @@ def folder_of(proxy: "OAuthProxy") -> Path | None:
 
 
 class DocumentUnavailable(Exception):
-    """A document was not fetched because of a limit. The current request has the answer for the client."""
+    """A limit stopped the fetch of a document. The current request of the login has the answer for the client."""
 
 
 class DocumentLimits(Protocol):
@@ -114,13 +114,14 @@ def limit_clients(
     identify: Callable[[str], Assertion],
     claim: Callable[[str, Assertion], None] | None,
 ) -> None:
-    """Limit what clients that are described by a document can cause.
+    """Limit the work that clients with a client document (CIMD) can cause.
 
     Args:
-        identify: returns what identifies an assertion (`private_key_jwt`), before its signature is verified. It raises
-            ValueError if the assertion is not acceptable.
-        claim: remembers a verified assertion of a client, or raises ValueError if it was used before. None: another
-            check does that.
+        documents: the limits of the fetches of documents and keys.
+        identify: returns the id of an assertion (`private_key_jwt`), whose signature is not verified yet. It raises
+            ValueError if the assertion has a wrong form.
+        claim: marks a verified assertion of a client as used. It raises ValueError if the assertion was used before.
+            None: Redis has the used assertions.
     """
     manager = proxy._cimd_manager
     if manager is None:

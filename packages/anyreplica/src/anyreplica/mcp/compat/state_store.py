@@ -77,7 +77,7 @@ class StateStore:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no session of a client and no request has state. False: another replica may know some."""
+        """True: no session, user or request has state. False: some may have state, perhaps in another replica."""
         return self._of_clients is self._local and self._local.is_empty
 
     async def get(self, *, key: str) -> StateValue | None:
@@ -140,7 +140,7 @@ class StateStore:
     def _values(self, key: str, group: str) -> StateValues:
         if key.startswith(SESSION_KEYS):
             return self._of_session_tools
-        # FastMCP reads state in each of its calls. A request without a session has none in Redis.
+        # A request without a session has no state in Redis.
         return self._local if group in self._of_requests or _is_of_request(key, group) else self._of_clients
 
     def _end_with_request(self, scope: Scope, group: str) -> None:
@@ -196,14 +196,14 @@ _rules = visibility.get_visibility_rules
 
 
 async def _rules_in_state(context: Context) -> list[dict[str, Any]]:
-    """Return the rules of visibility of a session, like FastMCP's function, but at once if there is no state.
+    """Return the visibility rules of a session, as FastMCP's function does. If the store is empty, return none at once.
 
-    FastMCP asks in each call. For the key of the rules, it makes a session of the SDK and its id.
+    FastMCP asks in each call, and first creates a session of the SDK and its id for the key of the rules.
     """
-    state: Any = context.fastmcp._state_store
+    state = getattr(context.fastmcp, "_FastMCP__state_store", None)  # the property would create a store
     return [] if isinstance(state, StateStore) and state.is_empty else await _rules(context)
 
 
 def skip_empty_state() -> None:
-    """Let FastMCP read no rules of visibility from a store without state, in the whole process."""
+    """Let FastMCP skip the lookup of visibility rules while the store is empty. This changes the whole process."""
     visibility.get_visibility_rules = _rules_in_state
