@@ -125,6 +125,7 @@ def test_a_killed_replica_is_replaced(start_server: StartServer) -> None:
     until(lambda: "Ctrl-C" in server.output, "all replicas are ready")
     stop = threading.Event()
     ends: list[str] = []  # of the calls: an empty text, or the error
+    failures: Counter[int] = Counter()  # by client
 
     def caller(number: int) -> None:
         for index in count():
@@ -136,6 +137,7 @@ def test_a_killed_replica_is_replaced(start_server: StartServer) -> None:
                 ends.append("")
             except httpx.HTTPError as error:
                 ends.append(repr(error))
+                failures[number] += 1
 
     with ThreadPoolExecutor(8) as threads:
         callers = [threads.submit(caller, number) for number in range(8)]
@@ -148,8 +150,10 @@ def test_a_killed_replica_is_replaced(start_server: StartServer) -> None:
         finally:
             stop.set()
     assert not any(each.exception() for each in callers)
-    failures = list(filter(None, ends))
-    assert len(failures) <= 8, failures  # At most one call in flight per client failed.
+    # The kernel closes the files of a killed process one after the other, the listening socket among the last ones. So
+    # a client whose connection is closed first can reach the dying replica once more, but not a third time.
+    assert max(failures.values(), default=0) <= 2, [failures, ends]
+    assert not any(ends[-100:])
     until(lambda: served_by(server.url).endswith("-4"), "the new replica answers")
     assert "ended with exit code -9 (SIGKILL); started a new one" in server.output
 
