@@ -26,7 +26,7 @@ from anyreplica.components import prepare
 from conftest import SOURCE
 
 PLACES = {"http/uvicorn/protocol.py", "process/event_loop.py", "shared/lost_redis.py"}
-"""Modules outside of `mcp/compat` that use private names: of uvicorn, of asyncio and of redis-py."""
+"""The modules outside of `mcp/compat` that use private names. These are names of uvicorn, asyncio and redis-py."""
 
 IMPORTED = {
     "anyio._backends._asyncio.AsyncIOBackend": "a thread of our own serves anyio.from_thread",
@@ -293,7 +293,7 @@ def test_a_private_attribute_exists(name: str) -> None:
 
 
 def test_only_some_modules_use_private_names() -> None:
-    """A module that is not in `mcp/compat` uses no private name. Few modules do."""
+    """Only the modules in `mcp/compat` use private names, and the few modules in `PLACES`."""
     uses = [use for module in modules() for use in (*module.imported(), *module.attributes())]
     places = {use.file for use in uses if not _is_compat(use.file)}
     assert places - {"components/outcome.py"} == PLACES  # it copies `__pydantic_private__`, which pydantic documents

@@ -39,7 +39,7 @@ def measure_start_up(measured: Run, starts: int) -> list[Row]:
     """Measure the time from the start of a process to the first 200 of `/readyz`, several times.
 
     The function also measures two other processes, in turns with the server: `anyreplica check` of a file with one
-    tool, and a process that only creates a FastMCP object. No server that uses FastMCP starts faster than the latter.
+    tool, and a process that only creates a FastMCP object. No server that uses FastMCP starts faster than the second.
 
     Raises:
         CalledProcessError: one of the two other processes failed.

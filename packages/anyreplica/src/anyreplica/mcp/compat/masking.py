@@ -43,7 +43,10 @@ def choose_masking(server: FastMCP, root: FastMCP, *, debug: bool) -> None:
     made = (_choice(server), _choice(root), default)
     hides = not debug and next(choice for choice in made if choice is not None)
     server._mask_error_details = hides
-    (SHOWING_ERRORS.discard if hides else SHOWING_ERRORS.add)(server)
+    if hides:
+        SHOWING_ERRORS.discard(server)
+    else:
+        SHOWING_ERRORS.add(server)
 
 
 def _choice(server: FastMCP) -> bool | None:

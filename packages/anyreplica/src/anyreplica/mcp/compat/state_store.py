@@ -205,5 +205,5 @@ async def _rules_in_state(context: Context) -> list[dict[str, Any]]:
 
 
 def skip_empty_state() -> None:
-    """Let FastMCP skip the lookup of visibility rules while the store is empty. This changes the whole process."""
+    """Let FastMCP skip the lookup of visibility rules while the store is empty, in all servers of the process."""
     visibility.get_visibility_rules = _rules_in_state
