@@ -16,7 +16,7 @@ from benchmarks.command import Run, Script, main
 from benchmarks.study import Column, Row, Table
 
 _CALLS = 200_000
-_RECORD = RequestRecord()
+_RECORD = RequestRecord({})
 _RECORD.called, _RECORD.path = ("tools/call", "echo"), ("stateless", "fast")
 _SCOPE: Scope = {RECORD: _RECORD}
 

@@ -160,7 +160,7 @@ def test_a_large_replica_is_far_from_each_limit() -> None:
     registry.register(metrics)
     count = metrics.observer()
     for tool, failed in itertools.product(tools, (None, "tool_error")):
-        record = RequestRecord()
+        record = RequestRecord({})
         record.called, record.failed = ("tools/call", tool), failed
         count("id", {RECORD: record}, 200, 0.1)
     text = generate_latest(registry)

@@ -79,7 +79,7 @@ def _message(data: bytes) -> None:
     if isinstance(message, Request):
         called(message)
         called_tool(message)
-        record = RequestRecord()
+        record = RequestRecord({})
         note(record, ARGUMENTS, b"")
         note_arguments({RECORD: record}, message.params)
 
@@ -93,7 +93,7 @@ def _envelope(data: bytes) -> None:
     if messages.handshake_version(headers) is not None or isinstance(message, Response):
         return
     if isinstance(message, Request):
-        messages.check_envelope(message, headers)
+        messages.check_envelope(message, messages.Routing(headers))
         messages.check_param_headers(message, scope, _SCHEMAS)
     else:
         messages.check_served(headers)

@@ -38,7 +38,7 @@ async def test_a_list_from_before_a_change_is_not_cached() -> None:
 
     lists = CachedLists(cast("Any", full), Envelopes())
     reply = Reply({}, AsyncMock(side_effect=AssertionError), send, False)
-    call = Call(Request(1, "tools/list", None, 50), "2025-11-25", False, {}, RequestRecord(), reply)
+    call = Call(Request(1, "tools/list", None, 50), "2025-11-25", False, {}, RequestRecord({}), reply)
     asking = asyncio.ensure_future(lists.answer(call))
     await full.asked.wait()
     full.names = ["new"]

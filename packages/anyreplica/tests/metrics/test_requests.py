@@ -98,7 +98,7 @@ def test_nothing_is_lost_and_labels_are_bounded(asked: list[tuple[str, str, int,
     requests = RequestMetrics(lambda: {"echo": ""}, lambda: False)
     count = requests.observer()
     for method, name, status, failed in asked:
-        record = RequestRecord()
+        record = RequestRecord({})
         record.called, record.path, record.failed = (method, name), ("stateless", "fast"), failed
         count("", {RECORD: record}, status, 0.01)
     total, _, seconds = requests.collect()

@@ -183,7 +183,7 @@ async def test_a_client_that_leaves_while_its_call_begins_leaves_nothing(monkeyp
         return {"type": "http.disconnect"}
 
     monkeypatch.setattr(log.store, "begin", slow)
-    scope, asked = {"type": "http", RECORD: RequestRecord()}, Request(7, "tools/call", {}, 0, 0)
+    scope, asked = {"type": "http", RECORD: RequestRecord({})}, Request(7, "tools/call", {}, 0, 0)
     reply = SessionReply(scope, leave, AsyncMock(), True, 60, asked, Channel())
     progress = asyncio.ensure_future(reply.event(b"{}"))  # a task of its own, as of a tool in a thread
     tool = asyncio.ensure_future(asyncio.Event().wait())

@@ -50,9 +50,10 @@ class HeadFacts:
         accepted_at: the scheme and the address of the server for which it has. None: it has not accepted the head.
         token: the token of the head, if authentication has read it; None: the head has no token.
         is_token_read: whether authentication has read the token.
+        routing: what the MCP endpoint has read in the headers; None: it has not read them.
     """
 
-    __slots__ = ("accepted_at", "accepts_events", "headers", "is_token_read", "token")
+    __slots__ = ("accepted_at", "accepts_events", "headers", "is_token_read", "routing", "token")
 
     def __init__(self, headers: dict[bytes, bytes]) -> None:
         self.headers = headers
@@ -60,6 +61,7 @@ class HeadFacts:
         self.accepted_at: tuple[str, Any] | None = None
         self.token: bytes | None = None
         self.is_token_read = False
+        self.routing: Any = None
 
     def accept(self, at: tuple[str, Any], accepts_events: bool) -> None:
         """Note that `HeadCheck` has accepted the head, see the attributes."""
@@ -83,17 +85,19 @@ class RequestRecord:
         facts: what follows from the head, if earlier requests had the same head. A change of `headers` removes it.
     """
 
-    # There is no `__init__`, because it would be one more call in each request. Code that makes a record sets `headers`
-    # at once. Most requests never set the other attributes.
-    headers: dict[bytes, bytes]
-    caller: Any = None
+    # Most requests never set these attributes.
     unknown: Any = None
-    called: Pair = ()
-    path: Pair = ()
     failed: str | None = None
     trace: Any = None
-    notes: dict[str, Any] | None = None
-    facts: HeadFacts | None = None
+
+    def __init__(self, headers: dict[bytes, bytes], facts: HeadFacts | None = None) -> None:
+        # Python reads an attribute of an object quickly only if its class has no attribute with this name.
+        self.headers = headers
+        self.facts = facts
+        self.caller: Any = None
+        self.called: Pair = ()
+        self.path: Pair = ()
+        self.notes: dict[str, Any] | None = None
 
 
 def record_of(scope: Scope) -> RequestRecord:
@@ -104,8 +108,7 @@ def record_of(scope: Scope) -> RequestRecord:
         values = dict(pairs)
         if len(values) != len(pairs):
             _fold(values, pairs)
-        record = scope[RECORD] = RequestRecord()
-        record.headers = values
+        record = scope[RECORD] = RequestRecord(values)
     return record
 
 

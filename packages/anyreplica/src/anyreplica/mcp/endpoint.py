@@ -31,6 +31,7 @@ from anyreplica.mcp.message import (
     check_served,
     handshake_version,
     parse,
+    routing_of,
     unexpected_response,
 )
 from anyreplica.mcp.plan import DirectPlan
@@ -190,6 +191,7 @@ class McpEndpoint:
         self.seconds = settings.call_timeout_seconds
         self.first_event_seconds = settings.first_event_seconds
         self.limits = limits
+        self._release = limits.in_flight.release
         self.streams = settings.json_response != "true"
         """Whether a reply may become an event stream, if the client accepts one."""
         self.always_streams = settings.json_response == "false"
@@ -216,7 +218,9 @@ class McpEndpoint:
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Answer a request."""
-        return (self._answer if scope["method"] == "POST" else self._without_body)(scope, receive, send)
+        if scope["method"] == "POST":
+            return self._answer(scope, receive, send)
+        return self._without_body(scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         call = None
@@ -246,7 +250,7 @@ class McpEndpoint:
                 release = await limits.count(scope, called_tool(message), message.id, message.memory, listens=listens)
             else:
                 limits.in_flight.acquire(message.id)
-                release = limits.in_flight.release
+                release = self._release
                 if limits.limiter is not None:
                     release = self._apply_rates(limits.limiter, scope, message)
             try:
@@ -272,9 +276,9 @@ class McpEndpoint:
         try:
             ended = limiter.acquire_now(scope, called_tool(message) if limiter.has_costs else "", message.id)
         except BaseException:
-            self.limits.in_flight.release()
+            self._release()
             raise
-        return self.limits.in_flight.release if ended is None else self.limits.release_with(ended)
+        return self._release if ended is None else self.limits.release_with(ended)
 
     def _call(
         self, request: Request, takes_stream: bool, record: RequestRecord, scope: Scope, receive: Receive, send: Send
@@ -284,7 +288,8 @@ class McpEndpoint:
         record.called = called(request)
         for observe in self.limits.on_call:
             observe(scope, request.params)
-        version = handshake_version(record.headers)
+        routing = routing_of(record)
+        version = routing.version
         if version is not None:
             streams, seconds = takes_stream and self.streams, self.first_event_seconds
             if self.sessions is not None:
@@ -301,7 +306,7 @@ class McpEndpoint:
         if listens and not takes_stream:
             text = f"The reply to {_LISTEN} is an event stream: send the header Accept with text/event-stream."
             raise Refused(406, text, identity=request.id)
-        version = check_envelope(request, record.headers)
+        version = check_envelope(request, routing)
         if method == "tools/call" and self.paths.plans.annotated:
             check_param_headers(request, scope, self.paths.plans.annotated)
         streams = takes_stream and (self.streams or listens)

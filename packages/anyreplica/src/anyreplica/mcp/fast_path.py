@@ -27,9 +27,12 @@ from anyreplica.mcp.fastmcp_path import HANDSHAKE_FALLBACK, STATELESS_FALLBACK, 
 from anyreplica.mcp.message import Envelopes
 from anyreplica.mcp.plan import DirectPlan, Plan
 from anyreplica.mcp.planning import Plans
-from anyreplica.process.event_loop import start_eagerly
+from anyreplica.process.event_loop import EagerTask
 
 CallTool = Callable[[Any], Awaitable[Any]]
+
+_set_deadline = DEADLINE.set
+"""Sets the deadline of the running task. The task of a call runs no other call."""
 
 
 async def run_middleware(call: Call, plan: Plan | DirectPlan, context: Any, body: CallTool) -> bytes | Handover:
@@ -142,7 +145,7 @@ class FastPath:
         if not call.channel.is_open and plan.needs_session:
             return self._open_and_answer(call, plan)
         running = self._within_middleware(call, plan) if plan.middleware else self._plainly(call, plan)
-        task = start_eagerly(running, loop=asyncio.get_running_loop())
+        task = EagerTask(running, loop=asyncio.get_running_loop(), eager_start=True)
         if task.done():
             reply = task.result()
             return call.reply.finish(200, reply) if isinstance(reply, bytes) else self.fallback.answer(call, reply)
@@ -157,9 +160,7 @@ class FastPath:
         if len(arguments) > plan.parameters:  # the FastMCP path reports the unknown arguments
             return Handover()
         self.bindings[plan.server].bind(call)
-        DEADLINE.set(
-            time.monotonic() + plan.seconds
-        )  # this task runs this call only, so the deadline affects no other call
+        _set_deadline(time.monotonic() + plan.seconds)
         try:
             running = plan.call(arguments)
         except BaseException:  # noqa: BLE001  # the FastMCP path reports the invalid arguments
@@ -180,9 +181,7 @@ class FastPath:
         return plan.structured[call.version].fill(call.request.id, text, content)
 
     async def _within_middleware(self, call: Call, plan: Plan) -> bytes | Handover:
-        DEADLINE.set(
-            time.monotonic() + plan.seconds
-        )  # this task runs this call only, so the deadline affects no other call
+        _set_deadline(time.monotonic() + plan.seconds)
         params = call.request.params or {}
         context: MiddlewareContext[Any] = MiddlewareContext(
             message=tool_params(plan.tool.name, params.get("arguments") or {}),
@@ -236,7 +235,7 @@ class DirectPath:
         call.record.path = STATELESS_FALLBACK if call.modern else HANDSHAKE_FALLBACK
         if not call.channel.is_open:
             return self._open_and_answer(call, plan)
-        task = start_eagerly(self._call(call, plan), loop=asyncio.get_running_loop())
+        task = EagerTask(self._call(call, plan), loop=asyncio.get_running_loop(), eager_start=True)
         if task.done():
             return reply_to(call, task.result(), self.fallback)
         return wait_for(call, task, plan.name, plan.seconds, self.fallback)
@@ -250,9 +249,7 @@ class DirectPath:
         if arguments_.count(arguments) > arguments_.FEW:
             return Handover()  # the FastMCP path checks many arguments before it validates them
         version = selected_version(params.get("_meta"))
-        DEADLINE.set(
-            time.monotonic() + plan.seconds
-        )  # this task runs this call only, so the deadline affects no other call
+        _set_deadline(time.monotonic() + plan.seconds)
         spec = VersionSpec(eq=version) if version else None
         call_tool = partial(self.mcp.call_tool, version=spec, run_middleware=False)
         bound = self.binding.bind(call)

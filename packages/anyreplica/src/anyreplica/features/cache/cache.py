@@ -29,7 +29,7 @@ from anyreplica.components.containment import AsyncFunction
 from anyreplica.components.outcome import Outcome
 from anyreplica.features.cache.policy import CachePolicy
 from anyreplica.features.cache.shared_results import CachedResult, SharedResults
-from anyreplica.process.event_loop import start_eagerly
+from anyreplica.process.event_loop import EagerTask
 
 logger = logging.getLogger(__name__)
 
@@ -82,7 +82,7 @@ class Cache:
 
     def start(self, key: bytes, make: Callable[[], Awaitable[Any]]) -> asyncio.Task[Outcome]:
         """Start a task that produces a result. The task continues when the call that started it is cancelled."""
-        task = start_eagerly(_outcome(make), loop=asyncio.get_running_loop())
+        task = EagerTask(_outcome(make), loop=asyncio.get_running_loop(), eager_start=True)
         if not task.done():
             self.runs[key] = task
             task.add_done_callback(lambda _: self.runs.pop(key))

@@ -71,8 +71,9 @@ class AdoptedCalls:
             scope: the scope of the GET request that resumes the call. The call then has the caller and the headers of
                 this request.
         """
-        asked, record = record_of(scope), RequestRecord()
-        record.headers, record.caller, record.unknown = asked.headers, asked.caller, asked.unknown
+        asked = record_of(scope)
+        record = RequestRecord(asked.headers)
+        record.caller, record.unknown = asked.caller, asked.unknown
         record.notes = {**(asked.notes or {}), _ADOPTED: adopted}
         task = asyncio.create_task(self._run({**scope, "method": "POST", RECORD: record}))
         self._sessions.adopted.add(task)

@@ -173,7 +173,6 @@ class Cycle(RequestResponseCycle):
         self.transport = connection.transport
         self.flow = connection.flow
         self.default_headers = connection.server_state.default_headers
-        self.on_response = connection.on_response_complete
         self.keep_alive = keep_alive
         self.waiting_for_100_continue = expects_100
         self.body = body
@@ -181,6 +180,10 @@ class Cycle(RequestResponseCycle):
         self.has_news = False
         """Whether a part or the end of the body has arrived that the app has not received yet, or the disconnect."""
         self.response_started = self.response_complete = self._asked = False
+
+    def on_response(self) -> None:
+        """Tell the connection that the response is complete. uvicorn's code calls this method."""
+        self.connection.on_response_complete()
 
     def abandon(self) -> None:
         """Signal to the app that the client has disconnected. The server discards the rest of the response."""
@@ -245,7 +248,7 @@ class Cycle(RequestResponseCycle):
             self.transport.writelines((head, body))
         if self._event is not None:
             self._event.set()
-        self.on_response()
+        self.connection.on_response_complete()
         is_paused: bool = self.connection.flow.write_paused  # the write may have changed it
         return self._drained() if is_paused else _DONE
 

@@ -18,7 +18,7 @@ from anyreplica.http.responses import ASGI_EXTENSIONS
 from anyreplica.http.uvicorn.connections import KEY, Connections
 from anyreplica.http.uvicorn.cycle import Cycle, write_batch_for
 from anyreplica.http.uvicorn.reader import SLICE, Reader
-from anyreplica.process.event_loop import start_eagerly
+from anyreplica.process.event_loop import EagerTask
 from anyreplica.settings import CoreSettings
 
 if TYPE_CHECKING:
@@ -41,10 +41,6 @@ _RESET = struct.pack("ii", 1, 0)
 """SO_LINGER with a time of 0 seconds: the kernel resets the connection (socket(7))."""
 
 _ASGI: "ASGIVersions" = {"version": "3.0", "spec_version": "2.3"}
-
-
-def _nothing() -> None:
-    """Replace `on_response_complete`, which would keep a reference to the connection."""
 
 
 def _about(number: float) -> float:
@@ -302,7 +298,7 @@ class HttpProtocol(asyncio.Protocol):
         if cycle is None:  # the connection was lost before the turn of this request
             return
         running: Any = self.app(cycle.scope, cycle.receive, cycle.send)
-        task: asyncio.Task[None] = start_eagerly(running, loop=self.loop, context=self._context.copy())
+        task = EagerTask(running, loop=self.loop, context=self._context.copy(), eager_start=True)
         if task.done():
             self._ended(cycle, task)
         else:
@@ -316,9 +312,9 @@ class HttpProtocol(asyncio.Protocol):
     def _ended(self, cycle: Cycle, task: asyncio.Task[None]) -> None:
         """Finish a request. uvicorn's own code handles errors."""
         if cycle.response_complete and not task.cancelled() and task.exception() is None:
-            cycle.on_response = _nothing
             return
-        ending = start_eagerly(cycle.run_asgi(lambda *_: task), loop=self.loop, context=self._context.copy())
+        own = cycle.run_asgi(lambda *_: task)
+        ending = EagerTask(own, loop=self.loop, context=self._context.copy(), eager_start=True)
         if not ending.done():
             self.server_state.tasks.add(ending)
             ending.add_done_callback(self.server_state.tasks.discard)

@@ -176,8 +176,7 @@ class Reader:
         scope = self._repeated_scope.copy()
         scope["headers"] = known.scope["headers"].copy()
         scope["state"] = self._state.copy()
-        record = scope[RECORD] = RequestRecord()
-        record.facts, record.headers = known.facts, known.facts.headers
+        scope[RECORD] = RequestRecord(known.facts.headers, known.facts)
         cycle = self.latest = Cycle(self._connection, scope, data[end:])
         cycle.more_body = False
         cycle.has_news = True
@@ -302,8 +301,7 @@ class Reader:
         scope["headers"] = pairs
         scope["state"] = self._state.copy()
         if len(headers) == len(pairs):
-            record = scope[RECORD] = RequestRecord()
-            record.headers = headers
+            scope[RECORD] = RequestRecord(headers)
         if version == "1.0":
             self.latest = UnchunkedCycle(
                 self._connection, scope, bytearray(), keep_alive=False, expects_100=expects_100

@@ -32,6 +32,8 @@ from starlette.requests import Request as HttpRequest
 from anyreplica.mcp.call import Call
 from anyreplica.mcp.compat.dispatch import Dispatch
 
+_set_request_context, _set_context = fastmcp_request_ctx.set, _context._current_context.set
+
 
 def serve_over_http(mcp: FastMCP) -> None:
     """Set FastMCP's context variables for all requests: this process serves only `mcp`, and only over HTTP."""
@@ -57,11 +59,12 @@ class Binding:
         root: the server that got the request.
     """
 
-    __slots__ = ("_per_call", "_values", "mcp", "state")
+    __slots__ = ("_per_call", "_reference", "_values", "mcp", "state")
 
     def __init__(self, mcp: FastMCP, state: Any, root: FastMCP) -> None:
         self.mcp = mcp
         self.state = state
+        self._reference = weakref.ref(mcp)
         self._values = _process_wide(mcp)
         # Some variables already have these values in the whole process. A call does not set them again.
         values = {**self._values, **(root._shared_context_snapshot or {})}
@@ -69,18 +72,18 @@ class Binding:
 
     def bind(self, call: Call) -> Context:
         """Set the context variables of the running task for a call, and return the call's Context."""
-        fastmcp_request_ctx.set(LazyRequestContext(self, call))
+        _set_request_context(LazyRequestContext(self, call))
         for bind, value in self._per_call:
             bind(value)
-        context = CallContext(self.mcp)
-        _context._current_context.set(context)
+        context = CallContext(self._reference)
+        _set_context(context)
         return context
 
     @contextmanager
     def within(self) -> Iterator[None]:
         """Inside the `with` block, the Context is one of this server, with the request and state of the one around."""
         around = _context._current_context.get()
-        context = CallContext(self.mcp)
+        context = CallContext(self._reference)
         tokens = [
             (each, each.set(value)) for each, value in (*self._values.items(), (_context._current_context, context))
         ]
@@ -102,8 +105,8 @@ class CallContext(Context):
     _task_input_responses = None
     _task_request_state = None
 
-    def __init__(self, mcp: FastMCP) -> None:
-        self._fastmcp = weakref.ref(mcp)
+    def __init__(self, mcp: weakref.ref[FastMCP]) -> None:
+        self._fastmcp = mcp
 
     @cached_property
     def _tokens(self) -> list[Any]:  # type: ignore[override]
