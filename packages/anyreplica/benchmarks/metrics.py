@@ -11,12 +11,12 @@ from starlette.types import Scope
 
 from anyreplica.features.metrics.feature import RequestMetrics
 from anyreplica.http.access_log import Write
-from anyreplica.http.request_record import RECORD, RequestRecord
+from anyreplica.http.request_record import RECORD, new_record
 from benchmarks.command import Run, Script, main
 from benchmarks.study import Column, Row, Table
 
 _CALLS = 200_000
-_RECORD = RequestRecord({})
+_RECORD = new_record({})
 _RECORD.called, _RECORD.path = ("tools/call", "echo"), ("stateless", "fast")
 _SCOPE: Scope = {RECORD: _RECORD}
 

@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from anyreplica.autoscale.page import MAX_BUCKETS, MAX_BYTES, MAX_LINE_BYTES, MAX_LINES, MAX_PROCESSES, Page
 from anyreplica.autoscale.readings import Reading
 from anyreplica.features.metrics.feature import RequestMetrics
-from anyreplica.http.request_record import RECORD, RequestRecord
+from anyreplica.http.request_record import RECORD, new_record
 from conftest import generated
 from tests.autoscale.hostile import damaged_pages
 
@@ -160,7 +160,7 @@ def test_a_large_replica_is_far_from_each_limit() -> None:
     registry.register(metrics)
     count = metrics.observer()
     for tool, failed in itertools.product(tools, (None, "tool_error")):
-        record = RequestRecord({})
+        record = new_record({})
         record.called, record.failed = ("tools/call", tool), failed
         count("id", {RECORD: record}, 200, 0.1)
     text = generate_latest(registry)

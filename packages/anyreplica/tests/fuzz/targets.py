@@ -24,7 +24,7 @@ from anyreplica.features.keys.key import KeyFileError, KeyRing, hash_of
 from anyreplica.features.keys.tokens import Tokens
 from anyreplica.features.signatures.signed_requests import check_digest
 from anyreplica.http.request_limits import HeadCheck
-from anyreplica.http.request_record import RECORD, RequestRecord, headers_of, note
+from anyreplica.http.request_record import RECORD, headers_of, new_record, note
 from anyreplica.http.responses import Refused
 from anyreplica.http.uvicorn.connections import KEY, Connections
 from anyreplica.http.uvicorn.protocol import HttpProtocol
@@ -79,7 +79,7 @@ def _message(data: bytes) -> None:
     if isinstance(message, Request):
         called(message)
         called_tool(message)
-        record = RequestRecord({})
+        record = new_record({})
         note(record, ARGUMENTS, b"")
         note_arguments({RECORD: record}, message.params)
 

@@ -6,7 +6,7 @@ from unittest.mock import AsyncMock
 
 import pytest
 
-from anyreplica.http.request_record import RequestRecord
+from anyreplica.http.request_record import new_record
 from anyreplica.mcp.call import Call
 from anyreplica.mcp.fastmcp_path import CachedLists
 from anyreplica.mcp.message import Envelopes, Request
@@ -38,7 +38,7 @@ async def test_a_list_from_before_a_change_is_not_cached() -> None:
 
     lists = CachedLists(cast("Any", full), Envelopes())
     reply = Reply({}, AsyncMock(side_effect=AssertionError), send, False)
-    call = Call(Request(1, "tools/list", None, 50), "2025-11-25", False, {}, RequestRecord({}), reply)
+    call = Call(Request(1, "tools/list", None, 50), "2025-11-25", False, {}, new_record({}), reply)
     asking = asyncio.ensure_future(lists.answer(call))
     await full.asked.wait()
     full.names = ["new"]

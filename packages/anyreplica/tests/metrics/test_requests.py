@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anyreplica.features.metrics.feature import RequestMetrics
-from anyreplica.http.request_record import RECORD, RequestRecord
+from anyreplica.http.request_record import RECORD, new_record
 from conftest import StartServer, until
 from tests.calls import HEADERS, get, legacy, modern, post
 from tests.damage.wire import handshake
@@ -98,7 +98,7 @@ def test_nothing_is_lost_and_labels_are_bounded(asked: list[tuple[str, str, int,
     requests = RequestMetrics(lambda: {"echo": ""}, lambda: False)
     count = requests.observer()
     for method, name, status, failed in asked:
-        record = RequestRecord({})
+        record = new_record({})
         record.called, record.path, record.failed = (method, name), ("stateless", "fast"), failed
         count("", {RECORD: record}, status, 0.01)
     total, _, seconds = requests.collect()

@@ -18,7 +18,7 @@ from anyreplica.features.sessions.channel import ClientWatch, SessionChannel
 from anyreplica.features.sessions.event_log import AdoptedCall, EventLog
 from anyreplica.features.sessions.reply import SessionReply
 from anyreplica.features.sessions.session import Session
-from anyreplica.http.request_record import RECORD, RequestRecord
+from anyreplica.http.request_record import RECORD, new_record
 from anyreplica.http.responses import ClientGone
 from anyreplica.mcp.message import Request
 from anyreplica.shared.notifier import Notifier, RedisNotifier
@@ -183,7 +183,7 @@ async def test_a_client_that_leaves_while_its_call_begins_leaves_nothing(monkeyp
         return {"type": "http.disconnect"}
 
     monkeypatch.setattr(log.store, "begin", slow)
-    scope, asked = {"type": "http", RECORD: RequestRecord({})}, Request(7, "tools/call", {}, 0, 0)
+    scope, asked = {"type": "http", RECORD: new_record({})}, Request(7, "tools/call", {}, 0, 0)
     reply = SessionReply(scope, leave, AsyncMock(), True, 60, asked, Channel())
     progress = asyncio.ensure_future(reply.event(b"{}"))  # a task of its own, as of a tool in a thread
     tool = asyncio.ensure_future(asyncio.Event().wait())

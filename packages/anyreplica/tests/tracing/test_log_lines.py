@@ -7,7 +7,7 @@ import pytest
 
 from anyreplica import Settings
 from anyreplica.http.access_log import access_lines
-from anyreplica.http.request_record import RECORD, RequestRecord
+from anyreplica.http.request_record import RECORD, new_record
 from anyreplica.process import logs
 from anyreplica.process.logs import LogBuffer
 
@@ -34,5 +34,5 @@ def test_a_line_of_the_access_log(capsys: pytest.CaptureFixture[str]) -> None:
     context = copy_context()
     context.run(logs.trace_id.set, "0af7")
     write = access_lines(Settings(), "r", LogBuffer())
-    context.run(write, "a1", {"method": "GET", "path": "/version", RECORD: RequestRecord({})}, 200, 0.001)
+    context.run(write, "a1", {"method": "GET", "path": "/version", RECORD: new_record({})}, 200, 0.001)
     assert " - r - anyreplica.access - INFO - [a1 trace=0af7] ✓ 200 GET /version (1.0ms)" in capsys.readouterr().err

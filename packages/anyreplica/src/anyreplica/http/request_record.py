@@ -85,19 +85,27 @@ class RequestRecord:
         facts: what follows from the head, if earlier requests had the same head. A change of `headers` removes it.
     """
 
+    # `new_record` sets these attributes. Python reads an attribute of an object quickly only if its class has no
+    # attribute with this name.
+    headers: dict[bytes, bytes]
+    facts: HeadFacts | None
+    caller: Any
+    called: Pair
+    path: Pair
+    notes: dict[str, Any] | None
     # Most requests never set these attributes.
     unknown: Any = None
     failed: str | None = None
     trace: Any = None
 
-    def __init__(self, headers: dict[bytes, bytes], facts: HeadFacts | None = None) -> None:
-        # Python reads an attribute of an object quickly only if its class has no attribute with this name.
-        self.headers = headers
-        self.facts = facts
-        self.caller: Any = None
-        self.called: Pair = ()
-        self.path: Pair = ()
-        self.notes: dict[str, Any] | None = None
+
+def new_record(headers: dict[bytes, bytes], facts: HeadFacts | None = None) -> RequestRecord:
+    """Return the record of a new request."""
+    record = RequestRecord()
+    record.headers, record.facts = headers, facts
+    record.caller = record.notes = None
+    record.called = record.path = ()
+    return record
 
 
 def record_of(scope: Scope) -> RequestRecord:
@@ -108,7 +116,7 @@ def record_of(scope: Scope) -> RequestRecord:
         values = dict(pairs)
         if len(values) != len(pairs):
             _fold(values, pairs)
-        record = scope[RECORD] = RequestRecord(values)
+        record = scope[RECORD] = new_record(values)
     return record
 
 

@@ -13,7 +13,7 @@ from anyreplica.features.sessions.reply import SessionReply
 from anyreplica.features.sessions.session import Session
 from anyreplica.features.sessions.sessions import Sessions
 from anyreplica.http.request_limits import RequestLimits
-from anyreplica.http.request_record import RECORD, RPC_ERROR, Headers, RequestRecord, headers_of, record_of
+from anyreplica.http.request_record import RECORD, RPC_ERROR, Headers, RequestRecord, headers_of, new_record, record_of
 from anyreplica.http.responses import (
     EVENT_STREAM_HEADERS,
     PING,
@@ -72,7 +72,7 @@ class AdoptedCalls:
                 this request.
         """
         asked = record_of(scope)
-        record = RequestRecord(asked.headers)
+        record = new_record(asked.headers)
         record.caller, record.unknown = asked.caller, asked.unknown
         record.notes = {**(asked.notes or {}), _ADOPTED: adopted}
         task = asyncio.create_task(self._run({**scope, "method": "POST", RECORD: record}))

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 import httptools
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 
-from anyreplica.http.request_record import RECORD, HeadFacts, RequestRecord
+from anyreplica.http.request_record import RECORD, HeadFacts, RequestRecord, new_record
 from anyreplica.http.uvicorn.cycle import Cycle, CycleConnection, UnchunkedCycle
 
 logger = logging.getLogger("uvicorn.error")
@@ -176,7 +176,10 @@ class Reader:
         scope = self._repeated_scope.copy()
         scope["headers"] = known.scope["headers"].copy()
         scope["state"] = self._state.copy()
-        scope[RECORD] = RequestRecord(known.facts.headers, known.facts)
+        record = scope[RECORD] = RequestRecord()  # as `new_record` makes it, without one more call
+        record.headers, record.facts = known.facts.headers, known.facts
+        record.caller = record.notes = None
+        record.called = record.path = ()
         cycle = self.latest = Cycle(self._connection, scope, data[end:])
         cycle.more_body = False
         cycle.has_news = True
@@ -301,7 +304,7 @@ class Reader:
         scope["headers"] = pairs
         scope["state"] = self._state.copy()
         if len(headers) == len(pairs):
-            scope[RECORD] = RequestRecord(headers)
+            scope[RECORD] = new_record(headers)
         if version == "1.0":
             self.latest = UnchunkedCycle(
                 self._connection, scope, bytearray(), keep_alive=False, expects_100=expects_100
