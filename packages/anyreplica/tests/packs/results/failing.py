@@ -155,7 +155,7 @@ async def cancels_its_task() -> str:
     return "unreachable"
 
 
-@tool(timeout=0.3)  # A busy machine must refuse wrong arguments within this time.
+@tool(timeout=1)  # Within this time, a busy machine must refuse wrong arguments, and middleware call another tool.
 async def never_ends() -> str:
     """Wait forever."""
     await asyncio.Event().wait()
