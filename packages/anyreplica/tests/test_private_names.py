@@ -26,7 +26,7 @@ from anyreplica.components import prepare
 from conftest import SOURCE
 
 PLACES = {"http/uvicorn/protocol.py", "process/event_loop.py", "shared/lost_redis.py"}
-"""The modules outside of `mcp/compat` that use private names. These are names of uvicorn, asyncio and redis-py."""
+"""The modules outside of `mcp/compat` that use private names of uvicorn, asyncio or redis-py."""
 
 IMPORTED = {
     "anyio._backends._asyncio.AsyncIOBackend": "a thread of our own serves anyio.from_thread",

@@ -1,6 +1,7 @@
 """Tests of remembered heads: a request with a known head gives exactly what the parser would give."""
 
 import asyncio
+from contextlib import nullcontext
 from typing import Any, cast
 
 import pytest
@@ -11,13 +12,15 @@ from uvicorn.server import ServerState
 
 from anyreplica import Settings
 from anyreplica.http.request_limits import HeadCheck
-from anyreplica.http.request_record import RECORD, record_of
+from anyreplica.http.request_record import RECORD, HeadFacts, new_record, record_of
 from anyreplica.http.responses import Refused
 from anyreplica.http.uvicorn.connections import KEY, Connections
 from anyreplica.http.uvicorn.cycle import Cycle
 from anyreplica.http.uvicorn.protocol import HttpProtocol
 from anyreplica.http.uvicorn.reader import _MOST_KNOWN, _MOST_LEARNT
+from anyreplica.mcp.message import Request, check_envelope, routing_of
 from conftest import generated
+from tests.calls import ENVELOPE, VERSION
 from tests.http.connections import CONFIG, Wire
 
 FIELDS = (b"Host", b"Accept", b"Content-Type", b"X-Some")
@@ -198,3 +201,14 @@ def test_a_head_is_accepted_for_one_address_of_the_server_only() -> None:
 
     addresses = ("192.0.2.1", "192.0.2.1", "192.0.2.1", "127.0.0.1", "127.0.0.1")
     assert [accepted(address) for address in addresses] == [True, True, True, False, False]
+
+
+def test_a_known_head_fits_only_the_tool_that_it_names() -> None:
+    """Each body is compared with what the head names, also after requests with the same head were accepted."""
+    headers = {b"mcp-protocol-version": VERSION.encode(), b"mcp-method": b"tools/call", b"mcp-name": b"echo"}
+    record = new_record(headers)
+    record.facts = HeadFacts(headers)
+    for name in ("echo", "other", "echo", "Echo"):
+        request = Request(1, "tools/call", {"name": name, "_meta": ENVELOPE}, 100)
+        with nullcontext() if name == "echo" else pytest.raises(Refused, match="does not match"):
+            check_envelope(request, routing_of(record))

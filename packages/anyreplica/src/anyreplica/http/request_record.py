@@ -85,8 +85,8 @@ class RequestRecord:
         facts: what follows from the head, if earlier requests had the same head. A change of `headers` removes it.
     """
 
-    # `new_record` sets these attributes. Python reads an attribute of an object quickly only if its class has no
-    # attribute with this name.
+    # `new_record` sets these attributes. They have no default here, because Python reads an attribute slowly if the
+    # object and its class both have it.
     headers: dict[bytes, bytes]
     facts: HeadFacts | None
     caller: Any
@@ -99,11 +99,11 @@ class RequestRecord:
     trace: Any = None
 
 
-def new_record(headers: dict[bytes, bytes], facts: HeadFacts | None = None) -> RequestRecord:
+def new_record(headers: dict[bytes, bytes]) -> RequestRecord:
     """Return the record of a new request."""
     record = RequestRecord()
-    record.headers, record.facts = headers, facts
-    record.caller = record.notes = None
+    record.headers = headers
+    record.facts = record.caller = record.notes = None
     record.called = record.path = ()
     return record
 

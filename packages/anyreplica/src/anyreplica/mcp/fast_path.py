@@ -32,7 +32,7 @@ from anyreplica.process.event_loop import EagerTask
 CallTool = Callable[[Any], Awaitable[Any]]
 
 _set_deadline = DEADLINE.set
-"""Sets the deadline of the running task. The task of a call runs no other call."""
+"""Sets the deadline of the running task. Each call has a task of its own, so no other call gets this deadline."""
 
 
 async def run_middleware(call: Call, plan: Plan | DirectPlan, context: Any, body: CallTool) -> bytes | Handover:

@@ -255,12 +255,12 @@ def handshake_version(headers: Headers) -> str | None:
 
 
 class Routing:
-    """What the headers of a request say about its protocol and its call. Requests with the same head share it.
+    """The protocol version, the method and the name in the headers of a request. Requests with the same head share it.
 
     Attributes:
         version: see `handshake_version`.
-        method, name: the called method and name, in the stateless protocol. None: the headers do not have it, or they
-            have it in a form that `classify_inbound_request` must read.
+        method, name: the values of `Mcp-Method` and `Mcp-Name`. None: there is no value, the request does not clearly
+            use the stateless protocol (`method`), or `classify_inbound_request` must decode the value.
     """
 
     __slots__ = ("headers", "method", "name", "version")
@@ -274,7 +274,7 @@ class Routing:
 
 
 def routing_of(record: RequestRecord) -> Routing:
-    """Return what the headers of a request say."""
+    """Return the routing of a request. Requests with the same known head get the same object."""
     facts = record.facts
     if facts is None:
         return Routing(record.headers)
@@ -285,7 +285,7 @@ def routing_of(record: RequestRecord) -> Routing:
 
 
 def _plain_text(value: bytes | None) -> str | None:
-    """Return an ASCII value. None: there is none, it looks like an encoded name, or it would lose its spaces."""
+    """Return the text of a header value. Return None for no value, an encoded value, and one with outer spaces."""
     if value is None or not value.isascii() or value.startswith(b"=?") or value != value.strip(b" \t"):
         return None
     return value.decode()

@@ -123,7 +123,7 @@ def _handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
 # A task that runs its coroutine at once, up to its first wait, with `eager_start=True`. Most tasks never wait. Before
 # Python 3.12, the coroutine begins in the next turn of the event loop. The task does not use the task factory of the
 # loop, because that factory is for the tasks of components (see `stop_exits`). A `partial` that adds `eager_start`
-# would need 1,000 instructions more for each task.
+# would take 1,000 more instructions per task.
 if sys.version_info >= (3, 12):
     EagerTask: Callable[..., asyncio.Task[Any]] = asyncio.Task
 else:
@@ -133,7 +133,7 @@ else:
         *,
         loop: asyncio.AbstractEventLoop,
         context: Context | None = None,
-        eager_start: bool,  # noqa: ARG001  # this Python does not have it
+        eager_start: bool,  # noqa: ARG001  # Python 3.11 has no such argument
     ) -> asyncio.Task[Any]:
         return asyncio.Task(coro, loop=loop, context=context)
 
